@@ -68,6 +68,6 @@ def format_memory(number: Decimal) -> str:
 
 
 def format_count(number: Decimal | int, noun: str) -> str:
-    """Format a number with its noun: "1 GPU", "3 GPUs", "0.5 GPUs"."""
-    number = Decimal(number)
-    return f"{format_number(number)} {noun}" if number == 1 else f"{format_number(number)} {noun}s"
+    """Format a number with its noun: "1 GPU", "1,200 GPUs", "0.5 GPUs"."""
+    text = f"{Decimal(number):,.2f}".rstrip("0").rstrip(".")
+    return f"{text} {noun}" if number == 1 else f"{text} {noun}s"

@@ -235,7 +235,7 @@ def test_many_pods_are_read_within_bounds(kube: ClusterObjects) -> None:
     with CaptureQueriesContext(connection) as seen:
         tell_disruptions()
     assert len(seen) < 25
-    assert "Gave 1199 GPUs to another project" in find_disruption().text
+    assert "Gave 1,199 GPUs to another project" in find_disruption().text
 
 
 def readings(user: User, workload: Workload) -> dict[str, str]:

@@ -71,6 +71,14 @@ class Cause(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str = ""
 
 
+def decode_cause(kept: object) -> Cause | None:
+    """Return the cause that a cluster's event keeps in its row; None where it keeps none."""
+    try:
+        return msgspec.convert(kept, Cause)
+    except msgspec.ValidationError:
+        return None
+
+
 def parse_event(event: Object) -> Cause | None:
     """Return the cause that a scheduler's event tells; None for any other event."""
     text = clean_text(event.get("message") or event.get("note"))

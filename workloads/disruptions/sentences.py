@@ -1,10 +1,10 @@
 """A disruption in one sentence: what was taken, for whom, and how the workload went on. Pure."""
 
 from datetime import datetime
-from decimal import Decimal
 
 from workloads.disruptions.causes import Action
 from workloads.disruptions.records import Disruption
+from workloads.quantities import format_count
 
 
 def describe_disruption(
@@ -20,7 +20,7 @@ def describe_disruption(
 
 
 def _describe_loss(disruption: Disruption, at: datetime, taker: str) -> str:
-    when, pods = f"at {at:%H:%M} UTC", count_words(disruption.pods, "pod")
+    when, pods = f"at {at:%H:%M} UTC", format_count(disruption.pods, "pod")
     amount = _describe_amount(disruption)
     match disruption.action:
         case Action.RECLAIM:
@@ -48,7 +48,7 @@ def _describe_going_on(disruption: Disruption) -> str:
     if not disruption.pods_after:
         return ", and did not go on"
     before = max(disruption.pods_before, disruption.pods_after)
-    parts = f", went on with {disruption.pods_after:,} of {count_words(before, 'pod')}"
+    parts = f", went on with {disruption.pods_after:,} of {format_count(before, 'pod')}"
     if disruption.began_anew:
         parts += " from step 0 anew, for it found no checkpoint"
     elif disruption.resumed_step is not None:
@@ -61,7 +61,7 @@ def _describe_lost_work(disruption: Disruption) -> str:
     spent = None if seconds is None else _describe_seconds(seconds)
     if disruption.lost_steps is None:
         return f", lost {spent}" if spent else ""
-    steps = count_words(disruption.lost_steps, "step") if disruption.lost_steps else "no step"
+    steps = format_count(disruption.lost_steps, "step") if disruption.lost_steps else "no step"
     return f", lost {steps} ({spent})" if spent else f", lost {steps}"
 
 
@@ -74,8 +74,8 @@ def _describe_seconds(seconds: float) -> str:
 
 def _describe_amount(disruption: Disruption) -> str:
     if not disruption.gpus:
-        return count_words(disruption.pods, "pod")
-    return f"{disruption.gpus.normalize():f} {'GPU' if disruption.gpus == 1 else 'GPUs'}"
+        return format_count(disruption.pods, "pod")
+    return format_count(disruption.gpus, "GPU")
 
 
 def _describe_gpus(disruption: Disruption) -> str:
@@ -89,8 +89,3 @@ def _name_nodes(disruption: Disruption) -> str:
         case (node,):
             return f"node {node} was"
     return f"nodes {', '.join(disruption.nodes)} were"
-
-
-def count_words(count: int | Decimal, noun: str) -> str:
-    """Return a number with its noun: 1 pod, 2 pods."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from workloads.quantities import format_count
+
 WIDTH = 1000
 HEIGHT = 120
 """What the picture measures; its width is stretched to that of its place."""
@@ -145,11 +147,13 @@ def _draw_steps(points: Sequence[tuple[float, int]], scale: _Scale) -> str:
 
 def _build_lines(bounds: Bounds, scale: _Scale) -> Iterable[Line]:
     if bounds.quota is not None and bounds.quota <= scale.highest:
-        yield Line("quota", scale.y(bounds.quota), f"quota: room for {_count_words(bounds.quota)}")
+        yield Line(
+            "quota", scale.y(bounds.quota), f"quota: room for {format_count(bounds.quota, 'pod')}"
+        )
     if bounds.least is not None:
-        yield Line("least", scale.y(bounds.least), f"minimum: {_count_words(bounds.least)}")
+        yield Line("least", scale.y(bounds.least), f"minimum: {format_count(bounds.least, 'pod')}")
     if bounds.most is not None:
-        yield Line("most", scale.y(bounds.most), f"maximum: {_count_words(bounds.most)}")
+        yield Line("most", scale.y(bounds.most), f"maximum: {format_count(bounds.most, 'pod')}")
 
 
 def _build_marks(marks: Iterable[tuple[datetime, bool]], scale: _Scale) -> Sequence[Mark]:
@@ -179,7 +183,7 @@ def _build_ticks(scale: _Scale) -> Sequence[Tick]:
 
 def _describe(steps: Sequence[tuple[datetime, int]], bounds: Bounds) -> str:
     counts = [count for _, count in steps]
-    text = f"Pods over time: {_count_words(counts[-1])} now" if counts else "No pod has run"
+    text = f"Pods over time: {format_count(counts[-1], 'pod')} now" if counts else "No pod has run"
     if len(counts) > 1:
         text += f", at most {max(counts):,}"
     parts = (
@@ -189,10 +193,6 @@ def _describe(steps: Sequence[tuple[datetime, int]], bounds: Bounds) -> str:
     )
     known = [f"{name} {count:,}" for name, count in parts if count is not None]
     return f"{text}; {', '.join(known)}" if known else text
-
-
-def _count_words(pods: int) -> str:
-    return f"{pods:,} pod{'' if pods == 1 else 's'}"
 
 
 def _format(value: float) -> str:

@@ -6,12 +6,17 @@ Everything that shows an event to somebody takes its words from here: pages, RES
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
 from django.db.models import QuerySet
 
 from projects.models import Project, User
 from projects.querysets import list_visible_project_ids
-from workloads.disruptions import Cause, Disruption, decode_disruption, describe_disruption
+from workloads.disruptions import (
+    Cause,
+    Disruption,
+    decode_cause,
+    decode_disruption,
+    describe_disruption,
+)
 from workloads.models import Event, Workload
 
 UNNAMED = "another project"
@@ -104,22 +109,19 @@ def _load_project_names(causes: Iterable[tuple[Cause | Disruption, Workload]], u
     }
 
 
-def _decode_cause(event: Event) -> Cause | Disruption | None:
+def _decode_event_cause(event: Event) -> Cause | Disruption | None:
     """Return what an event keeps of why pods were taken; None where it keeps nothing."""
     if event.cause is None:
         return None
     if event.kind == Event.Kind.SCALE:
         return decode_disruption(event.cause)
-    try:
-        return msgspec.convert(event.cause, Cause)
-    except msgspec.ValidationError:
-        return None
+    return decode_cause(event.cause)
 
 
 def _load_words(
     pairs: Sequence[tuple[Event, Workload]], user: User, *, is_named: bool = False
 ) -> dict[int, EventWords]:
-    causes = {event.pk: _decode_cause(event) for event, _ in pairs}
+    causes = {event.pk: _decode_event_cause(event) for event, _ in pairs}
     names = _load_project_names(
         [(cause, workload) for event, workload in pairs if (cause := causes[event.pk])], user
     )

@@ -9,7 +9,6 @@ from decimal import Decimal
 from itertools import chain, islice
 from typing import Any
 
-import msgspec
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -21,16 +20,17 @@ from workloads.disruptions import (
     Cause,
     Disruption,
     Progress,
+    decode_cause,
     find_pod_cause,
     parse_progress,
 )
 from workloads.disruptions.causes import EVICT
-from workloads.disruptions.sentences import count_words
 from workloads.journal import DisruptionRecord
 from workloads.journal.cluster_events import MAX_CLOCK_LAG, parse_moment
 from workloads.logbook import stamps
 from workloads.models import Event, Log, Pod, Workload
 from workloads.pod_counts import Standing
+from workloads.quantities import format_count
 from workloads.specs import UnreadableSpec, decode_spec
 from workloads.states import RESTING, Status
 
@@ -139,7 +139,7 @@ def _load_taken_pods(workload: Workload, since: datetime) -> list[TakenPod]:
     told = [
         (cause, at)
         for at, kept in events.order_by("at").values_list("at", "cause")[:MOST_PODS]
-        if (cause := _decode_cause(kept)) is not None
+        if (cause := decode_cause(kept)) is not None
     ]
     causes = {cause.pod: (cause, at) for cause, at in told if cause.pod}
     unnamed = {cause.action: cause for cause, _ in told if not cause.pod}
@@ -164,13 +164,6 @@ def _build_taken_pod(pod: Pod, cause: Cause, at: datetime) -> TakenPod:
     ends = [each for each in (pod.ended_at, pod.vanished_at) if each is not None]
     ended_at = max(at, min(ends, default=at)) if has_ended else None
     return TakenPod(pod.name, cause, at, pod.gpus or Decimal(0), pod.node, ended_at)
-
-
-def _decode_cause(kept: object) -> Cause | None:
-    try:
-        return msgspec.convert(kept, Cause)
-    except msgspec.ValidationError:
-        return None
 
 
 def _group_taken_pods(taken: Iterable[TakenPod]) -> Iterator[Sequence[TakenPod]]:
@@ -325,7 +318,7 @@ def _describe_used_up_restarts(workload: Workload, records: Sequence[DisruptionR
         return ""
     listed = ", ".join(f"{count} {words[count > 1]}" for words, count in causes.items())
     are = "is" if elastic.max_restarts == 1 else "are"
-    return f"Its {count_words(elastic.max_restarts, 'restart')} {are} used up, by {listed}."
+    return f"Its {format_count(elastic.max_restarts, 'restart')} {are} used up, by {listed}."
 
 
 _CAUSE_WORDS = {
