@@ -3,6 +3,7 @@ went on; who may not see the other project reads of another one.
 """
 
 import importlib
+import itertools
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -29,7 +30,7 @@ from workloads.logbook import log_paths, stamps
 from workloads.logbook.log_writer import LogWriter
 from workloads.models import Event, Log, Pod, Workload
 from workloads.specs import Compute, ElasticSettings, Environment, Gpus, Setup, encode_spec
-from workloads.tasks import tell_disruptions
+from workloads.tasks import disruptions, tell_disruptions
 
 GROUP = "pg-train2-0b0e6d0c-1111-4222-8333-444455556666"
 GIVEN = "Gave 2 GPUs to {} at {:%H:%M} UTC"
@@ -79,7 +80,7 @@ def format_moment(seconds: float) -> str:
 def take_pod(kube: ClusterObjects, index: int, message: str, **more: Any) -> Object:
     reason, since = more.pop("reason", "PreemptionByScheduler"), format_moment(-more.pop("ago", 20))
     taken = condition("DisruptionTarget", reason=reason, message=message, lastTransitionTime=since)
-    made = kube.pod("worker", index, conditions=[taken], terminating=True, **GPU)
+    made = kube.pod("worker", index, conditions=[taken], terminating=True, **GPU, **more)
     made["status"]["startTime"] = format_moment(-600)
     return made
 
@@ -166,7 +167,32 @@ def test_it_is_told_at_once_and_completed_later(kube: ClusterObjects) -> None:
         vanished_at=timezone.now() - timedelta(seconds=80)
     )
     tell_disruptions()
-    assert "went on with 2 of 4 pods, lost " in find_disruption().text
+    given = GIVEN.format("another project", event.at)
+    assert find_disruption().text == f"{given}, went on with 2 of 4 pods.", "the log tells no loss"
+
+
+def test_what_has_grown_back_is_told_with_the_pods_that_it_went_on_with(
+    kube: ClusterObjects,
+) -> None:
+    reclaim(kube, 1, 2)
+    grown = [kube.pod("worker", index, tries=1, **GPU) for index in (1, 2)]
+    for each in grown:
+        each["status"]["startTime"] = format_moment(30)
+    journal.record_observations(kube.workload.cluster_id, list(pods(*grown)))
+    assert Workload.objects.get().running_pods == 4
+    write_log(kube, (-22, "step 412"), (-17, "resumed at step 410"), (-16, "step 411"))
+    tell_disruptions()
+    assert "went on with 2 of 4 pods from step 410" in find_disruption().text
+
+
+def test_a_gang_that_came_back_whole_lost_the_time_in_between(kube: ClusterObjects) -> None:
+    reclaim(kube, 0, 1, 2, ago=100)
+    Pod.objects.update(vanished_at=timezone.now() - timedelta(seconds=90))
+    Pod.objects.filter(role="master").update(vanished_at=timezone.now() - timedelta(seconds=95))
+    back = timezone.now() - timedelta(seconds=10)
+    Workload.objects.update(status="Running", running_pods=4, status_at=back)
+    tell_disruptions()
+    assert find_disruption().text.endswith(", went on with 4 of 4 pods, lost 90 s.")
 
 
 def test_a_repeated_event_tells_its_last_cause(kube: ClusterObjects, cast: Cast) -> None:
@@ -213,6 +239,22 @@ def test_a_gang_that_is_evicted_whole_waits_for_its_turn(kube: ClusterObjects) -
     assert len(seen) == 2, "what waits costs nothing more"
 
 
+def test_a_run_has_a_deadline_and_the_next_goes_on_with_the_rest(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disruptions, "monotonic", itertools.count(0, 10).__next__)
+    begin = timezone.now() - timedelta(seconds=10)
+    for number in range(3):
+        workload = a_workload(cast.team_a, f"train{number}", status="Running", disrupted_at=begin)
+        taken = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+        a_pod(workload, vanished_at=begin, data={"status": {"conditions": [taken]}})
+    for count in (1, 2, 3, 3):
+        tell_disruptions()
+        assert Event.objects.filter(kind="scale").values("workload").distinct().count() == count
+    monkeypatch.undo()
+    tell_disruptions()
+
+
 def test_restarts_that_are_used_up_are_counted_with_their_causes(
     kube: ClusterObjects, cast: Cast
 ) -> None:
@@ -224,6 +266,33 @@ def test_restarts_that_are_used_up_are_counted_with_their_causes(
     used_up = Event.objects.get(reason="RestartsUsedUp")
     assert used_up.text == "Its 0 restarts are used up, by 1 reclaim."
     assert Event.objects.get(reason="Reclaimed").text.endswith(", and did not go on.")
+
+
+@pytest.mark.parametrize("has_condition", [True, False])
+def test_a_pod_that_is_replaced_and_taken_again_counts_twice(
+    kube: ClusterObjects, has_condition: bool
+) -> None:
+    """An operator gives the next pod of a worker the same name."""
+    for tries, (taker, ago) in enumerate((("team-b", 40), ("team-c", 10))):
+        message = (
+            f"Pod {kube.namespace}/train1-worker-1 was preempted by workload muster-{taker}/x."
+        )
+        event = kube.event(kube.group(), "Evict", message, kind="PodGroup", uid=f"evict-{tries}")
+        event |= {"lastTimestamp": format_moment(-ago)}
+        taken = take_pod(kube, 1, message, ago=ago, tries=tries)
+        taken["metadata"]["creationTimestamp"] = format_moment(-600 if not tries else -20)
+        if not has_condition:
+            taken["status"]["conditions"] = []
+        journal.record_observations(
+            kube.workload.cluster_id,
+            [Observation("event", event), *pods(taken), *observe_gone("pod", taken)],
+        )
+    tell_disruptions()
+    told = Event.objects.filter(kind="scale").order_by("at")
+    assert [(each.cause["namespace"], each.cause["pods"]) for each in told] == [
+        ("muster-team-b", 1),
+        ("muster-team-c", 1),
+    ]
 
 
 def test_many_pods_are_read_within_bounds(kube: ClusterObjects) -> None:

@@ -1,15 +1,17 @@
 """The step that tells in the history what took pods from workloads, and how they went on."""
 
 import hashlib
+import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import chain, islice
+from time import monotonic
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from clusters import connections
@@ -37,7 +39,11 @@ from workloads.states import RESTING, Status
 KEY = "lost-"
 """What the keys of disruptions begin with; no event of a cluster has such a uid."""
 MOST_WORKLOADS = 200
-"""Workloads of one run; the newest disruptions come first, for of older ones the most is told."""
+"""Workloads of one run, from the oldest disruption on; the next run goes on with the rest."""
+MOST_SECONDS = 3.0
+"""How long a run begins with further workloads: each may read thousands of lines."""
+MOST_KEYS = 10_000
+"""Disruptions of workloads that wait for their turn; beyond, what is told is looked at again."""
 MOST_PODS = 500
 """Taken pods of a workload that are read; beyond, they are counted."""
 MOST_NODES = 3
@@ -54,11 +60,15 @@ LONGEST = timedelta(minutes=15)
 _ENDED = frozenset({"Succeeded", "Failed"})
 _UP = frozenset({Status.RUNNING, Status.DEGRADED})
 
+_last_place: tuple[datetime, uuid.UUID] | None = None
+"""The disruption and the workload that the last run ended with; None: begin with the oldest."""
+
 
 @dataclass(frozen=True, slots=True)
 class TakenPod:
     """A pod that was taken; `ended_at` is None while it still ends."""
 
+    uid: str
     name: str
     cause: Cause
     at: datetime
@@ -80,22 +90,51 @@ def tell_disruptions() -> None:
 
 
 def _tell_workloads(now: datetime) -> None:
-    rows = Workload.objects.filter(disrupted_at__isnull=False).select_related("project")
-    rows = rows.defer("job", "pod_group").order_by("-disrupted_at")
-    workloads = list(rows[:MOST_WORKLOADS])
-    rows_told = set(
-        Event.objects.filter(
-            workload__in=[each.pk for each in workloads],
-            kind=Event.Kind.SCALE,
-            uid__startswith=KEY,
-        ).values_list("workload_id", "uid")
-    )
-    told = {(key, uid.rpartition("-")[0]) for key, uid in rows_told}
+    global _last_place
+    deadline = monotonic() + MOST_SECONDS
+    workloads = _load_workloads()
+    idle_keys = _load_idle_keys(workloads)
+    place = None
     for workload in workloads:
-        # What waits for its turn may do so for days: nothing is asked until it goes on.
-        is_idle = workload.status not in _UP | RESTING and workload.running_pods == 0
-        if not (is_idle and (workload.pk, _build_prefix(workload)) in told):
+        if place is not None and monotonic() > deadline:
+            _last_place = place
+            return
+        if (workload.pk, _build_prefix(workload)) not in idle_keys:
             _tell_workload(workload, now)
+        assert workload.disrupted_at is not None
+        place = workload.disrupted_at, workload.pk
+    _last_place = place if len(workloads) == MOST_WORKLOADS else None
+
+
+def _load_workloads() -> Sequence[Workload]:
+    """Load the workloads with the oldest disruptions behind the place where the last run ended."""
+    rows = Workload.objects.filter(disrupted_at__isnull=False)
+    if _last_place is not None:
+        since, key = _last_place
+        rows = rows.filter(Q(disrupted_at__gt=since) | Q(disrupted_at=since, pk__gt=key))
+    rows = rows.select_related("project").defer("job", "pod_group")
+    return list(rows.order_by("disrupted_at", "pk")[:MOST_WORKLOADS])
+
+
+def _load_idle_keys(workloads: Iterable[Workload]) -> Collection[tuple[uuid.UUID, str]]:
+    """Load which workloads wait for their turn and have their disruption in the history.
+
+    They may wait for days: nothing is asked until they go on. Return what their keys begin with.
+    """
+    idle = [each.pk for each in workloads if _is_idle(each)]
+    # Of a workload with a long history only the events of its present disruption are read.
+    rows = Event.objects.filter(
+        workload__in=idle,
+        kind=Event.Kind.SCALE,
+        uid__startswith=KEY,
+        at__gte=F("workload__disrupted_at") - MAX_CLOCK_LAG,
+    ).order_by()
+    keys = rows.values_list("workload_id", "uid")[:MOST_KEYS] if idle else ()
+    return {(key, uid.rpartition("-")[0]) for key, uid in keys}
+
+
+def _is_idle(workload: Workload) -> bool:
+    return workload.status not in _UP | RESTING and workload.running_pods == 0
 
 
 def _tell_workload(workload: Workload, now: datetime) -> None:
@@ -121,7 +160,17 @@ def _load_taken_pods(workload: Workload, since: datetime) -> list[TakenPod]:
     clock_lead = connections.clock_offset(workload.cluster_id)
     rows = Pod.objects.filter(workload=workload, attempt=workload.attempt).order_by("-pk")
     gone = Q(vanished_at__gte=since) | Q(ended_at__gte=since)
-    fields = ("name", "gpus", "node", "phase", "ended_at", "vanished_at", "data")
+    fields = (
+        "uid",
+        "name",
+        "created_at",
+        "gpus",
+        "node",
+        "phase",
+        "ended_at",
+        "vanished_at",
+        "data",
+    )
     still_there = Q(vanished_at=None, standing__in=[Standing.ENDING, Standing.FAILED])
     preempted = Q(vanished_at=None, is_preempted=True)
     found: dict[str, TakenPod] = {}
@@ -132,38 +181,50 @@ def _load_taken_pods(workload: Workload, since: datetime) -> list[TakenPod]:
             continue
         at = parse_moment(caused[1], clock_lead) or pod.vanished_at or pod.ended_at
         if at is not None and at >= since:
-            found[pod.name] = _build_taken_pod(pod, caused[0], at)
+            found[pod.uid] = _build_taken_pod(pod, caused[0], at)
     events = Event.objects.filter(
         workload=workload, attempt=workload.attempt, at__gte=since, reason=EVICT
     )
-    told = [
-        (cause, at)
-        for at, kept in events.order_by("at").values_list("at", "cause")[:MOST_PODS]
-        if (cause := decode_cause(kept)) is not None
-    ]
-    causes = {cause.pod: (cause, at) for cause, at in told if cause.pod}
-    unnamed = {cause.action: cause for cause, _ in told if not cause.pod}
-    missing = causes.keys() - found.keys()
+    causes: dict[str, list[tuple[Cause, datetime]]] = defaultdict(list)
+    for at, kept in events.order_by("at").values_list("at", "cause")[:MOST_PODS]:
+        if (cause := decode_cause(kept)) is not None:
+            causes[cause.pod].append((cause, at))
+    missing = causes.keys() - {pod.name for pod in found.values()} - {""}
     if missing:
         # The scheduler may be set to write no condition, and pods may go unseen.
-        by_name = {pod.name: pod for pod in rows.filter(name__in=missing).only(*fields)[:MOST_PODS]}
-        for name in missing & by_name.keys():
-            found[name] = _build_taken_pod(by_name[name], *causes[name])
-    # The event's annotations name who gets the room; the condition has but a sentence.
-    return [
-        replace(
-            pod,
-            cause=causes[name][0] if name in causes else unnamed.get(pod.cause.action, pod.cause),
-        )
-        for name, pod in found.items()
-    ]
+        by_name: dict[str, list[Pod]] = defaultdict(list)
+        for pod in rows.filter(name__in=missing).only(*fields)[:MOST_PODS]:
+            by_name[pod.name].append(pod)
+        for name, namesakes in by_name.items():
+            for cause, at in causes[name]:
+                if (found_pod := _find_pod_at(namesakes, at)) is not None:
+                    found[found_pod.uid] = _build_taken_pod(found_pod, cause, at)
+    return [replace(pod, cause=_choose_cause(pod, causes)) for pod in found.values()]
+
+
+def _choose_cause(pod: TakenPod, causes: Mapping[str, Sequence[tuple[Cause, datetime]]]) -> Cause:
+    """Return why a pod was taken, as its event says it if there is one.
+
+    The event's annotations name who gets the room; the condition has but a sentence.
+    """
+    named = causes.get(pod.name)
+    if named:
+        # Pods of one name follow each other.
+        return min(named, key=lambda each: abs(each[1] - pod.at))[0]
+    unnamed = {cause.action: cause for cause, _ in causes.get("", ())}
+    return unnamed.get(pod.cause.action, pod.cause)
+
+
+def _find_pod_at(pods: Iterable[Pod], at: datetime) -> Pod | None:
+    """Return the newest pod that was there at a moment; `pods` begin with the newest."""
+    return next((pod for pod in pods if pod.created_at is None or pod.created_at <= at), None)
 
 
 def _build_taken_pod(pod: Pod, cause: Cause, at: datetime) -> TakenPod:
     has_ended = pod.vanished_at is not None or pod.phase in _ENDED
     ends = [each for each in (pod.ended_at, pod.vanished_at) if each is not None]
     ended_at = max(at, min(ends, default=at)) if has_ended else None
-    return TakenPod(pod.name, cause, at, pod.gpus or Decimal(0), pod.node, ended_at)
+    return TakenPod(pod.uid, pod.name, cause, at, pod.gpus or Decimal(0), pod.node, ended_at)
 
 
 def _group_taken_pods(taken: Iterable[TakenPod]) -> Iterator[Sequence[TakenPod]]:
@@ -212,17 +273,14 @@ def _filter_pods(workload: Workload) -> "QuerySet[Pod]":
     return rows.exclude(standing=Standing.FOREIGN).order_by()
 
 
-def _count_pods_at(workload: Workload, at: datetime) -> int:
-    """Count the pods that had started and not ended at a moment."""
-    return (
-        _filter_pods(workload)
-        .filter(
-            Q(ended_at=None) | Q(ended_at__gte=at),
-            Q(vanished_at=None) | Q(vanished_at__gte=at),
-            started_at__lte=at,
-        )
-        .count()
+def _count_pods_at(workload: Workload, at: datetime, but_for: Collection[str] = ()) -> int:
+    """Count the pods that had started and not ended at a moment, but for those of these uids."""
+    rows = _filter_pods(workload).filter(
+        Q(ended_at=None) | Q(ended_at__gte=at),
+        Q(vanished_at=None) | Q(vanished_at__gte=at),
+        started_at__lte=at,
     )
+    return rows.exclude(uid__in=but_for).count()
 
 
 def _find_going_on(
@@ -236,7 +294,8 @@ def _find_going_on(
         return {"is_waiting": True}, status in (Status.STOPPING, Status.DELETING)
     if any(each is None for each in ends) and not is_late:
         return {}, False
-    began, ended = min(pod.at for pod in taken), max((each for each in ends if each), default=now)
+    began = min(pod.at for pod in taken)
+    ended = max((each for each in ends if each), default=began)
     # The lines have the time of the cluster's clock.
     logged_at = began + connections.clock_offset(workload.cluster_id)
     progress = parse_progress(_read_lines(workload, logged_at), stamps.to_nanoseconds(logged_at))
@@ -244,24 +303,31 @@ def _find_going_on(
     is_over = is_known or is_late or status in RESTING or now - ended > LOG_PATIENCE
     if not is_over:
         return {}, False
-    up_since = max(ended, workload.status_at if workload.status_at > began else ended)
-    pods = workload.running_pods or _count_pods_at(workload, ended)
-    return _describe_progress(progress, (up_since - began).total_seconds()) | {
-        "is_open": False,
-        "pods_after": pods,
-    }, True
+    pods = _count_pods_at(workload, ended, [pod.uid for pod in taken])
+    fields = _describe_progress(progress)
+    # With fewer pods than it needs it waited for more: it went on with what it has now.
+    if pods < (workload.min_pods or workload.requested_pods):
+        if not pods and status in _UP and workload.status_at > began:
+            fields.setdefault("lost_seconds", (workload.status_at - began).total_seconds())
+        pods = workload.running_pods or pods
+    return fields | {"is_open": False, "pods_after": pods}, True
 
 
-def _describe_progress(progress: Progress | None, seconds: float) -> dict[str, Any]:
-    lost = round(max(0.0, seconds), 1)
+def _describe_progress(progress: Progress | None) -> dict[str, Any]:
+    """Return what the log tells, as fields of Disruption.
+
+    The seconds until the taken pods had ended tell nothing: the others may have gone on at once.
+    """
     if progress is None:
-        return {"lost_seconds": lost}
-    return {
+        return {}
+    fields: dict[str, Any] = {
         "resumed_step": progress.resumed_step,
         "began_anew": progress.began_anew,
         "lost_steps": progress.lost_steps,
-        "lost_seconds": lost if progress.seconds is None else round(progress.seconds, 1),
     }
+    if progress.seconds is not None:
+        fields["lost_seconds"] = round(progress.seconds, 1)
+    return fields
 
 
 def _read_lines(workload: Workload, began: datetime) -> Iterator[tuple[int | None, str]]:
