@@ -186,13 +186,13 @@ def test_what_has_grown_back_is_told_with_the_pods_that_it_went_on_with(
 
 
 def test_a_gang_that_came_back_whole_lost_the_time_in_between(kube: ClusterObjects) -> None:
-    reclaim(kube, 0, 1, 2, ago=100)
+    reclaim(kube, 0, 1, 2, ago=300)
     Pod.objects.update(vanished_at=timezone.now() - timedelta(seconds=90))
     Pod.objects.filter(role="master").update(vanished_at=timezone.now() - timedelta(seconds=95))
     back = timezone.now() - timedelta(seconds=10)
     Workload.objects.update(status="Running", running_pods=4, status_at=back)
     tell_disruptions()
-    assert find_disruption().text.endswith(", went on with 4 of 4 pods, lost 90 s.")
+    assert find_disruption().text.endswith(", went on with 4 of 4 pods, lost 4 min.")
 
 
 def test_a_repeated_event_tells_its_last_cause(kube: ClusterObjects, cast: Cast) -> None:
@@ -253,6 +253,30 @@ def test_a_run_has_a_deadline_and_the_next_goes_on_with_the_rest(
         assert Event.objects.filter(kind="scale").values("workload").distinct().count() == count
     monkeypatch.undo()
     tell_disruptions()
+
+
+def test_the_oldest_disruptions_leave_a_full_history_which_says_so(kube: ClusterObjects) -> None:
+    begin = timezone.now() - timedelta(days=1)
+    Event.objects.bulk_create(
+        [
+            Event(workload=kube.workload, attempt=1, kind="scale", uid=f"lost-{number}", at=begin)
+            for number in range(journal.MAX_EVENTS)
+        ],
+        batch_size=1000,
+    )
+    for index in (1, 2):
+        Workload.objects.update(disrupted_at=None)
+        reclaim(kube, index, ago=60 - 10 * index)
+        tell_disruptions()
+    changes = Event.objects.filter(kind="scale")
+    assert changes.count() == journal.MAX_EVENTS
+    assert changes.filter(reason="Reclaimed").count() == 2
+    left_out = Event.objects.get(reason="EventLeftOut")
+    assert left_out.count == 2
+    assert left_out.text == (
+        "An earlier change of its pods was left out. A workload keeps the newest 20,000 of an "
+        "attempt."
+    )
 
 
 def test_restarts_that_are_used_up_are_counted_with_their_causes(

@@ -28,7 +28,7 @@ from workloads.following.sources import (
     SourceFailed,
 )
 from workloads.following.waiting_items import WaitingItems
-from workloads.journal import Observation, WorkloadNames, event_allowance, workload_names
+from workloads.journal import Observation, WorkloadNames, workload_names
 from workloads.models import Event, Pod, Position, Workload
 
 POD, EVENT = Source("pod", PODS), Source("event", EVENTS, is_slimmed=False)
@@ -204,7 +204,7 @@ def test_a_history_has_a_bound_and_says_what_it_left_out(
     Event.objects.bulk_create(
         [
             Event(workload=stormy.workload, attempt=1, kind="cluster", uid=f"before-{number}")
-            for number in range(event_allowance.MAX_EVENTS)
+            for number in range(journal.MAX_EVENTS)
         ],
         batch_size=1000,
     )

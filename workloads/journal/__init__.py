@@ -13,8 +13,8 @@ from workloads.journal.disruption_records import (
     dismiss_notices,
     record_disruptions,
 )
-from workloads.journal.event_allowance import MAX_EVENTS, EventAllowances
-from workloads.journal.left_out_events import record_left_out_events
+from workloads.journal.event_allowance import EventAllowances
+from workloads.journal.left_out_events import MAX_EVENTS, record_left_out_events
 from workloads.journal.observed_objects import Kind, Observation, uid_of
 from workloads.journal.observing import (
     KnownObject,

@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 
 from workloads.disruptions import Action, Disruption, decode_disruption, describe_disruption
+from workloads.journal.left_out_events import make_room_for_change
 from workloads.journal.transactions import journal_transaction
 from workloads.models import Event, Workload
 
@@ -102,6 +103,7 @@ def _write_record(workload: Workload, stored: Event | None, record: DisruptionRe
     if stored is not None:
         Event.objects.filter(pk=stored.pk).update(**values)
         return True
+    make_room_for_change(workload)
     Event.objects.create(
         workload=workload,
         attempt=workload.attempt,

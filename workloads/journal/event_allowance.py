@@ -7,14 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from workloads.journal.cluster_events import Subject
-from workloads.journal.left_out_events import count_events
+from workloads.journal.left_out_events import MAX_EVENTS, count_events
 from workloads.journal.observed_objects import uid_of
 from workloads.journal.workload_names import WorkloadNames
 from workloads.kube_objects import Object
 from workloads.models import Event, Workload
 
-MAX_EVENTS = 20_000
-"""Events of one attempt that are kept."""
 STEP = 1000
 """Events after which the rows are counted again."""
 FULL_SECONDS = 1.0

@@ -1,4 +1,4 @@
-"""Events of the cluster that the history leaves out, because there are too many: it says so."""
+"""Events that the history leaves out, because there are too many: it says so."""
 
 import uuid
 from collections import Counter
@@ -12,6 +12,10 @@ from workloads.journal.cluster_events import Subject
 from workloads.journal.transactions import journal_transaction
 from workloads.models import Event, Workload
 
+MAX_EVENTS = 20_000
+"""Events of one attempt that are kept, of the cluster and of changes of its pods each."""
+MOST_DELETED = 1000
+"""Changes that are deleted at once."""
 LEFT_OUT = "EventLeftOut"
 """The reason of the history's entry that says so."""
 
@@ -76,3 +80,35 @@ def record_left_out_events(
                 Event.objects.filter(pk=entry.pk).update(count=total, at=now)
             Workload.objects.filter(pk=workload.pk).update(changed=journal_tx.position)
             journal_tx.mark_changed(workload.project_id)
+
+
+def make_room_for_change(workload: Workload) -> None:
+    """Delete the oldest changes of the attempt's pods, so that one more can be written.
+
+    The history says how many. The caller notes that the workload has changed.
+    """
+    rows = Event.objects.filter(
+        workload=workload, attempt=workload.attempt, kind=Event.Kind.SCALE
+    ).order_by("-at", "-id")
+    oldest = list(rows.values_list("pk", flat=True)[MAX_EVENTS - 1 :][:MOST_DELETED])
+    if not oldest:
+        return
+    Event.objects.filter(pk__in=oldest).delete()
+    now = timezone.now()
+    entry, is_new = Event.objects.get_or_create(
+        workload=workload,
+        uid=f"left-out-changes-{workload.attempt}",
+        defaults={
+            "attempt": workload.attempt,
+            "kind": Event.Kind.CLUSTER,
+            "is_warning": True,
+            "reason": LEFT_OUT,
+            "text": "An earlier change of its pods was left out. A workload keeps the newest "
+            f"{MAX_EVENTS:,} of an attempt.",
+            "at": now,
+            "first_at": now,
+            "count": len(oldest),
+        },
+    )
+    if not is_new:
+        Event.objects.filter(pk=entry.pk).update(count=F("count") + len(oldest), at=now)
