@@ -11,23 +11,17 @@ from django.utils.functional import SimpleLazyObject
 
 from projects.models import User
 from workloads import journal
-from workloads.models import Workload
-from workloads.queries import load_notices
+from workloads.queries import Notice, load_notices
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Notices:
-    """Sentences about workloads, and how many more there are in their histories."""
+    """Sentences about workloads, and whether there are more in their histories."""
 
-    shown: Sequence[tuple[Workload, str]] = ()
-    more: int = 0
-
-    @property
-    def more_words(self) -> str:
-        """How many more there are, for who was not here for long."""
-        return f"Pods were taken {self.more:,} times more: the histories of your workloads tell."
+    shown: Sequence[Notice] = ()
+    has_more: bool = False
 
 
 def notices(request: HttpRequest) -> dict[str, Any]:
@@ -43,12 +37,12 @@ def _take_notices(request: HttpRequest) -> Notices:
     # Who looks at Muster as another reads nothing in their place.
     if not isinstance(user, User) or getattr(request, "looker", None) is not None:
         return Notices()
-    shown, more = load_notices(user)
+    shown, has_more = load_notices(user)
     if shown:
         try:
             with transaction.atomic():
-                journal.dismiss_notices(user.pk)
+                journal.dismiss_notices(user.pk, shown[0].event)
         except DatabaseError as error:
             # A full disk must not take their pages from whoever has a notice: it is shown again.
             log.warning("notices could not be dismissed: %s", error)
-    return Notices(shown, more)
+    return Notices(shown, has_more)

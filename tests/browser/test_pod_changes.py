@@ -98,7 +98,7 @@ def shoot(page: Page, name: str) -> None:
 
 def test_a_notice_stays_until_it_is_dismissed_and_is_shown_once(bob: Page) -> None:
     notice = bob.locator("[data-toast=notice]")
-    expect(notice).to_contain_text("llama gave 2 GPUs to another project at")
+    expect(notice).to_contain_text("llama gave 2 GPUs to another project, went on")
     axe(bob)
     shoot(bob, "notice")
     notice.get_by_role("button", name="Dismiss").click()

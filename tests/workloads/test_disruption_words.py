@@ -269,6 +269,22 @@ def test_a_notice_begins_with_the_workload() -> None:
     ) == ("train1 gave 2 GPUs to project-b at 14:02 UTC.")
 
 
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        (Action.RECLAIM, "Gave 2 GPUs to project-b, and did not go on."),
+        (
+            Action.PREEMPT,
+            "Gave 2 GPUs to project-b, which has a higher priority, and did not go on.",
+        ),
+        (Action.DRAIN, "Lost 2 pods with 2 GPUs, evicted on request, and did not go on."),
+    ],
+)
+def test_the_time_may_stand_elsewhere(action: Action, expected: str) -> None:
+    disruption = change_disruption(action=action, pods_after=0)
+    assert describe_disruption(disruption, None, "project-b") == expected
+
+
 def test_a_disruption_is_kept_and_read_again() -> None:
     assert decode_disruption(msgspec.to_builtins(GONE_ON)) == GONE_ON
     assert decode_disruption(None) is None

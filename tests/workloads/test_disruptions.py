@@ -445,7 +445,9 @@ def test_the_submitter_is_told_once_on_the_next_page(kube: ClusterObjects, cast:
     # A part of a page has no place for it.
     client.get(f"/workloads/{kube.workload.pk}/head")
     shown = client.get("/workloads").content.decode()
-    assert "train1 gave 2 GPUs to another project at" in shown
+    assert "train1 gave 2 GPUs to another project, went on with 2 of 4 pods" in shown
+    exact = find_disruption().at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    assert f'<time datetime="{exact}"' in shown, "a notice of yesterday has its date"
     assert "mu-toast--notice" in shown
     assert "mu-toast--notice" not in client.get("/workloads").content.decode()
 
@@ -491,8 +493,18 @@ def test_of_many_notices_a_few_are_shown(cast: Cast) -> None:
         )
     shown = as_(cast.bob).get("/workloads").content.decode()
     assert shown.count("mu-toast--notice") == 4
-    assert "Pods were taken 7 times more" in shown
+    assert "Pods were taken more often" in shown
     assert not Event.objects.filter(notice_to__isnull=False).exists()
+
+
+def test_what_comes_after_the_notices_of_a_page_is_told_by_the_next(cast: Cast) -> None:
+    workload = a_workload(cast.team_a, by=cast.bob)
+    first, second = [
+        Event.objects.create(workload=workload, attempt=1, kind="scale", notice_to=cast.bob)
+        for _ in range(2)
+    ]
+    journal.dismiss_notices(cast.bob.pk, first.pk)
+    assert list(Event.objects.filter(notice_to=cast.bob)) == [second]
 
 
 def test_the_picture_takes_as_many_queries_with_many_pods_as_with_few(cast: Cast) -> None:

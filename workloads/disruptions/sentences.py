@@ -8,36 +8,37 @@ from workloads.quantities import format_count
 
 
 def describe_disruption(
-    disruption: Disruption, at: datetime, taker: str = "another project", subject: str = ""
+    disruption: Disruption, at: datetime | None, taker: str = "another project", subject: str = ""
 ) -> str:
     """Describe a disruption, as "Gave 2 GPUs to project-b at 14:02 UTC, went on with 2 of 4 pods".
 
     `taker` is who got the room as the reader may know them. `subject` names the workload and
-    begins the sentence.
+    begins the sentence. Without `at` it tells no time.
     """
     sentence = f"{_describe_loss(disruption, at, taker)}{_describe_going_on(disruption)}."
     return f"{subject} {sentence[0].lower()}{sentence[1:]}" if subject else sentence
 
 
-def _describe_loss(disruption: Disruption, at: datetime, taker: str) -> str:
-    when, pods = f"at {at:%H:%M} UTC", format_count(disruption.pods, "pod")
+def _describe_loss(disruption: Disruption, at: datetime | None, taker: str) -> str:
+    when, pods = f" at {at:%H:%M} UTC" if at else "", format_count(disruption.pods, "pod")
     amount = _describe_amount(disruption)
     match disruption.action:
         case Action.RECLAIM:
-            return f"Gave {amount} to {taker} {when}"
+            return f"Gave {amount} to {taker}{when}"
         case Action.PREEMPT:
-            return f"Gave {amount} to {taker}, which has a higher priority, {when}"
+            comma = "," if at else ""
+            return f"Gave {amount} to {taker}, which has a higher priority{comma}{when}"
         case Action.CONSOLIDATE:
-            return f"Moved {pods} {when} to make room for another workload"
+            return f"Moved {pods}{when} to make room for another workload"
         case Action.STALE_GANG:
             rest = "pod" if disruption.pods == 1 else pods
-            return f"Lost its last {rest} {when}, for fewer than its minimum were left"
+            return f"Lost its last {rest}{when}, for fewer than its minimum were left"
         case Action.NODE_LOST:
-            return f"Lost {pods}{_describe_gpus(disruption)} {when}: {_name_nodes(disruption)} lost"
+            return f"Lost {pods}{_describe_gpus(disruption)}{when}: {_name_nodes(disruption)} lost"
         case Action.DRAIN:
             nodes = f" from {', '.join(disruption.nodes)}" if disruption.nodes else ""
-            return f"Lost {pods}{_describe_gpus(disruption)} {when}, evicted{nodes} on request"
-    return f"Lost {pods}{_describe_gpus(disruption)} {when} to the scheduler"
+            return f"Lost {pods}{_describe_gpus(disruption)}{when}, evicted{nodes} on request"
+    return f"Lost {pods}{_describe_gpus(disruption)}{when} to the scheduler"
 
 
 def _describe_going_on(disruption: Disruption) -> str:

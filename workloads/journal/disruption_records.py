@@ -122,6 +122,6 @@ def _can_tell(disruption: Disruption) -> bool:
     return disruption.is_waiting or not disruption.is_open
 
 
-def dismiss_notices(user_id: int) -> None:
-    """Record that a user was told of everything that happened to their workloads."""
-    Event.objects.filter(notice_to=user_id).update(notice_to=None)
+def dismiss_notices(user_id: int, newest: int) -> None:
+    """Record that a user was told of what happened to their workloads, up to the event `newest`."""
+    Event.objects.filter(notice_to=user_id, pk__lte=newest).update(notice_to=None)

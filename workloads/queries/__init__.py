@@ -6,6 +6,7 @@ Every function takes rows or a user, reads a bounded number of rows, and changes
 from workloads.queries.changes import Changes, load_changes, load_position
 from workloads.queries.disruptions import (
     EventWords,
+    Notice,
     load_disruptions,
     load_event_words,
     load_notices,
@@ -32,6 +33,7 @@ __all__ = [
     "EventWords",
     "Explanation",
     "HistoryFilter",
+    "Notice",
     "PodFilter",
     "WorkloadDiagnosis",
     "diagnose_workload",

@@ -5,6 +5,7 @@ Everything that shows an event to somebody takes its words from here: pages, RES
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import QuerySet
 
@@ -21,7 +22,17 @@ from workloads.models import Event, Workload
 
 UNNAMED = "another project"
 MOST_NOTICES = 3
-"""Notices on one page; of more, their number is said."""
+"""Notices on one page; of more it is said that there are some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What happened to a workload, for a user who has not been told; `event` is its id."""
+
+    event: int
+    workload: Workload
+    text: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +66,10 @@ def load_disruptions(workload: Workload, limit: int) -> Sequence[Event]:
     return list(rows.order_by("-at", "-id")[:limit])
 
 
-def load_notices(user: User) -> tuple[Sequence[tuple[Workload, str]], int]:
-    """Return what a user is still to be told of their workloads, and how much more there is.
+def load_notices(user: User) -> tuple[Sequence[Notice], bool]:
+    """Return what a user is still to be told of their workloads, and whether there is more.
 
-    The newest come first. One query where there is nothing.
+    The newest come first. Two queries, one where there is nothing.
     """
     rows: QuerySet[Event] = Event.objects.filter(notice_to=user).order_by("-id")
     events = list(
@@ -67,11 +78,13 @@ def load_notices(user: User) -> tuple[Sequence[tuple[Workload, str]], int]:
         .defer("workload__spec", "workload__job", "workload__pod_group")[: MOST_NOTICES + 1]
     )
     if not events:
-        return (), 0
+        return (), False
     pairs = [(each, each.workload) for each in events[:MOST_NOTICES]]
-    words = _load_words(pairs, user, is_named=True)
-    more = rows.count() - MOST_NOTICES if len(events) > MOST_NOTICES else 0
-    return [(workload, words[event.pk].text) for event, workload in pairs], max(0, more)
+    words = _load_words(pairs, user, is_notice=True)
+    shown = [
+        Notice(event.pk, workload, words[event.pk].text, event.at) for event, workload in pairs
+    ]
+    return shown, len(events) > MOST_NOTICES
 
 
 def _find_taker(cause: Cause | Disruption, workload: Workload, names: Names) -> str:
@@ -119,7 +132,7 @@ def _decode_event_cause(event: Event) -> Cause | Disruption | None:
 
 
 def _load_words(
-    pairs: Sequence[tuple[Event, Workload]], user: User, *, is_named: bool = False
+    pairs: Sequence[tuple[Event, Workload]], user: User, *, is_notice: bool = False
 ) -> dict[int, EventWords]:
     causes = {event.pk: _decode_event_cause(event) for event, _ in pairs}
     names = _load_project_names(
@@ -131,7 +144,10 @@ def _load_words(
         if isinstance(cause, Disruption):
             taker = _find_taker(cause, workload, names)
             text = describe_disruption(
-                cause, event.at, taker, subject=workload.name if is_named else ""
+                cause,
+                None if is_notice else event.at,
+                taker,
+                subject=workload.name if is_notice else "",
             )
             taker = taker if cause.namespace else ""
         elif cause is not None and (workload.cluster_id, cause.namespace) in names:
