@@ -108,6 +108,30 @@ def test_a_notice_stays_until_it_is_dismissed_and_is_shown_once(bob: Page) -> No
     expect(notice).to_have_count(0)
 
 
+NOTICES = """
+from projects.models import User
+from workloads.models import Event, Workload
+for number in range(4):
+    Event.objects.create(workload=Workload.objects.get(name="steady"), attempt=1, kind="scale",
+        uid=f"lost-many-{number}", notice_to=User.objects.get(username="bob"),
+        cause={"action": "drain", "pods": 1, "nodes": ["gpu-node-1", "gpu-node-2"]})
+"""
+
+
+def test_many_notices_can_be_dismissed_at_four_hundred_percent(bob: Page, site: Site) -> None:
+    site.server.python(NOTICES)
+    bob.set_viewport_size({"width": 320, "height": 256})
+    bob.reload()
+    notices = bob.locator("[data-toast=notice]")
+    expect(notices).to_have_count(4)
+    box = bob.locator(".mu-toasts").bounding_box()
+    assert box is not None
+    assert box["y"] >= 0, "the first does not leave the view"
+    for left in (3, 2, 1, 0):
+        notices.first.get_by_role("button", name="Dismiss").click()
+        expect(notices).to_have_count(left)
+
+
 def test_the_picture_reads_well_everywhere(bob: Page, rows: dict[str, str]) -> None:
     bob.goto(f"/workloads/{rows['train']}")
     expect(

@@ -68,6 +68,8 @@ def test_the_words_say_all_of_it() -> None:
         "Pods over time: 2 pods now, at most 4; minimum 2, maximum 4, room in the quota 2"
     )
     assert build_picture((0, 1)).words == "Pods over time: 1 pod now"
+    ended = build_pod_picture([(BEGIN, 4), (END, 0)], BEGIN, END, Bounds(), is_running=False)
+    assert ended.words == "Pods over time: at most 4 pods, ended"
 
 
 def test_marks_have_numbers_and_those_that_lie_on_each_other_are_one() -> None:
@@ -98,6 +100,11 @@ def test_the_axis_has_few_numbers(highest: int) -> None:
     counts = [tick.count for tick in build_picture((0, highest)).ticks]
     assert counts[0] == 0
     assert len(counts) <= 5
+
+
+@pytest.mark.parametrize(("highest", "is_wide"), [(999, False), (1000, True), (20_000, True)])
+def test_numbers_of_many_digits_have_a_wider_column(highest: int, is_wide: bool) -> None:
+    assert build_picture((0, highest)).has_wide_ticks is is_wide
 
 
 def test_an_instant_is_a_picture_too() -> None:

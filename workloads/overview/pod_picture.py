@@ -55,6 +55,11 @@ class PodPicture:
     ticks: Sequence[Tick]
     words: str
 
+    @property
+    def has_wide_ticks(self) -> bool:
+        """Whether the numbers of the axis have four digits or more."""
+        return any(tick.count >= 1000 for tick in self.ticks)
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -74,10 +79,13 @@ def build_pod_picture(
     end: datetime,
     bounds: Bounds,
     marks: Iterable[tuple[datetime, bool]] = (),
+    *,
+    is_running: bool = True,
 ) -> PodPicture:
     """Build the picture of these steps between two moments.
 
-    `marks` are moments that get numbers in their order, and whether pods were lost then.
+    `marks` are moments that get numbers in their order, and whether pods were lost then. Without
+    `is_running` the last step is no present number.
     """
     highest = max([count for _, count in steps] + [bounds.most or 0, bounds.least or 0, 1])
     # A quota far above would press everything to the ground: it is in the words alone.
@@ -93,7 +101,7 @@ def build_pod_picture(
         list(_build_lines(bounds, scale)),
         _build_marks(marks, scale),
         _build_ticks(scale),
-        _describe(steps, bounds),
+        _describe(steps, bounds, is_running),
     )
 
 
@@ -181,11 +189,15 @@ def _build_ticks(scale: _Scale) -> Sequence[Tick]:
     ]
 
 
-def _describe(steps: Sequence[tuple[datetime, int]], bounds: Bounds) -> str:
+def _describe(steps: Sequence[tuple[datetime, int]], bounds: Bounds, is_running: bool) -> str:
     counts = [count for _, count in steps]
-    text = f"Pods over time: {format_count(counts[-1], 'pod')} now" if counts else "No pod has run"
-    if len(counts) > 1:
-        text += f", at most {max(counts):,}"
+    if not counts:
+        text = "No pod has run"
+    elif not is_running:
+        text = f"Pods over time: at most {format_count(max(counts), 'pod')}, ended"
+    else:
+        text = f"Pods over time: {format_count(counts[-1], 'pod')} now"
+        text += f", at most {max(counts):,}" if len(counts) > 1 else ""
     parts = (
         ("minimum", bounds.least),
         ("maximum", bounds.most),

@@ -54,7 +54,7 @@ MOST_BYTES = 8 << 20
 LOG_SPAN = timedelta(seconds=30)
 """How long before a disruption the last step is looked for."""
 LOG_PATIENCE = timedelta(seconds=60)
-"""How long the log has to tell where training went on; then only the time is told."""
+"""How long the log has to tell where training went on; then that stays unknown."""
 LONGEST = timedelta(minutes=15)
 """How long a workload that runs is looked at for one disruption."""
 _ENDED = frozenset({"Succeeded", "Failed"})

@@ -50,17 +50,19 @@ def build_pod_changes_context(request: Request, workload: Workload) -> dict[str,
     current = [each for each in events if each.attempt == workload.attempt]
     spec = _decode_spec(workload)
     bounds = Bounds(workload.min_pods, workload.max_pods, _count_quota_pods(workload, spec))
+    is_running = history.end >= now
     picture = build_pod_picture(
         history.steps,
         history.begin,
         history.end,
         bounds,
         [(each.at, _is_loss(each)) for each in current],
+        is_running=is_running,
     )
     return {
         "picture": picture,
         "history": history,
-        "is_running": history.end >= now,
+        "is_running": is_running,
         "range_words": spec.elastic_range if spec else "",
         "changes": [(number, each, words[each.pk].text) for number, each in enumerate(current, 1)],
         "rows": history.steps[: -MOST_ROWS - 1 : -1],
