@@ -313,7 +313,7 @@ def test_a_pod_that_is_replaced_and_taken_again_counts_twice(
         )
     tell_disruptions()
     told = Event.objects.filter(kind="scale").order_by("at")
-    assert [(each.cause["namespace"], each.cause["pods"]) for each in told] == [
+    assert list(told.values_list("cause__namespace", "cause__pods")) == [
         ("muster-team-b", 1),
         ("muster-team-c", 1),
     ]
