@@ -197,8 +197,8 @@ def _load_taken_pods(workload: Workload, since: datetime) -> list[TakenPod]:
             by_name[pod.name].append(pod)
         for name, namesakes in by_name.items():
             for cause, at in causes[name]:
-                if (found_pod := _find_pod_at(namesakes, at)) is not None:
-                    found[found_pod.uid] = _build_taken_pod(found_pod, cause, at)
+                pod = _get_pod_at(namesakes, at)
+                found[pod.uid] = _build_taken_pod(pod, cause, at)
     return [replace(pod, cause=_choose_cause(pod, causes)) for pod in found.values()]
 
 
@@ -215,9 +215,10 @@ def _choose_cause(pod: TakenPod, causes: Mapping[str, Sequence[tuple[Cause, date
     return unnamed.get(pod.cause.action, pod.cause)
 
 
-def _find_pod_at(pods: Iterable[Pod], at: datetime) -> Pod | None:
+def _get_pod_at(pods: Sequence[Pod], at: datetime) -> Pod:
     """Return the newest pod that was there at a moment; `pods` begin with the newest."""
-    return next((pod for pod in pods if pod.created_at is None or pod.created_at <= at), None)
+    # Clocks differ: where all seem to be newer, the oldest is the nearest.
+    return next((pod for pod in pods if pod.created_at and pod.created_at <= at), pods[-1])
 
 
 def _build_taken_pod(pod: Pod, cause: Cause, at: datetime) -> TakenPod:
