@@ -44,7 +44,6 @@ class Eviction:
     action: Action
     for_gang: str
     """The gang that gets the room; empty for a stale gang."""
-    message: str
 
 
 @dataclass(frozen=True, slots=True)

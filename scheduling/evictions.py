@@ -1,4 +1,4 @@
-"""Evictions during a pass: what they change, taking them back, and why they happen."""
+"""Evictions during a pass: what they change, and taking them back."""
 
 from collections.abc import Sequence
 
@@ -57,9 +57,7 @@ class EvictionPlan:
 
     def build_evictions(self, action: Action, taker: GangBook) -> Sequence[Eviction]:
         return [
-            Eviction(
-                pod.uid, unit.gang.key, action, taker.key, describe_eviction(action, unit, taker)
-            )
+            Eviction(pod.uid, unit.gang.key, action, taker.key)
             for unit in self.units
             for pod in unit.pods
         ]
@@ -73,20 +71,3 @@ class EvictionPlan:
         queues.count_booking(placed, -sign)
         queues.count_booking(waiting, sign)
         queues.count_booking(leaving, sign)
-
-
-def describe_eviction(action: Action, unit: VictimUnit, taker: GangBook) -> str:
-    """Return why a gang's pods are evicted, and for whom."""
-    size = f"{len(unit.pods)} pods" if len(unit.pods) > 1 else "A pod"
-    verb = "were" if len(unit.pods) > 1 else "was"
-    victim = f"{size} of {unit.gang.name} {verb}"
-    match action:
-        case Action.PREEMPT:
-            return f"{victim} preempted by higher priority workload {taker.name}"
-        case Action.CONSOLIDATE:
-            return (
-                f"{victim} preempted and rescheduled due to bin packing (resource consolidation) "
-                f"procedure for workload {taker.name}"
-            )
-        case _:
-            return f"{victim} preempted by workload {taker.name}."

@@ -89,13 +89,9 @@ class GivingWay:
             if gang.stale_since is None or end > self._state.now:
                 self._pass.decide_again(end)
                 continue
-            text = (
-                "Workload doesn't meet the minimum required number of pods "
-                f"({gang.min_member}), evicting remaining pods of {gang.name}"
-            )
             evicted = {each.pod for each in self._pass.outcome.evictions}
             self._pass.outcome.evictions += [
-                Eviction(pod.uid, gang.key, Action.STALE_GANG, "", text)
+                Eviction(pod.uid, gang.key, Action.STALE_GANG, "")
                 for pod in gang.list_active()
                 if pod.uid not in evicted
             ]

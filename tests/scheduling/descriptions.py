@@ -30,7 +30,7 @@ def describe_decision(decision: Decision) -> str:
     lines = [f"bind {each.pod} to {each.node} {each.devices}" for each in decision.bindings]
     lines += [f"nominate {each.pod} for {each.node}" for each in decision.nominations]
     lines += [
-        f"evict {each.pod} by {each.action.value} for {each.for_gang}: {each.message}"
+        f"evict {each.pod} by {each.action.value} for {each.for_gang}"
         for each in decision.evictions
     ]
     lines += [

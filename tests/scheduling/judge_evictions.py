@@ -30,8 +30,6 @@ def find_wrong_evictions(accounts: Accounts) -> Iterator[str]:
             yield f"pod {each.pod} is evicted and does not run"
         if gang.key != each.gang:
             yield f"evicted pod {each.pod} is of gang {gang.key}, not {each.gang}"
-        if not each.message:
-            yield f"pod {each.pod} is evicted without a word"
         if each.action is Action.STALE_GANG:
             continue
         if each.for_gang not in accounts.gangs:

@@ -31,7 +31,7 @@ def make_case(*gangs: Gang, **bounds: int) -> ClusterState:
 
 def evict(pod: str, action: Action, taker: str) -> Eviction:
     """Return an eviction of a pod of the gang that its name begins with."""
-    return Eviction(pod, pod.partition("-")[0], action, taker, "for a reason")
+    return Eviction(pod, pod.partition("-")[0], action, taker)
 
 
 def make_swap(action: Action, **victim: object) -> tuple[ClusterState, Decision]:
