@@ -35,6 +35,12 @@ MAX_LATE_VICTIMS = 16
 Whoever needs few is served all the same, however many wait before it whom nobody can help.
 """
 
+MAX_PROTECTED = 20_000
+"""How many protected entries a decision passes over, before each search passes over few."""
+
+MAX_LATE_PROTECTED = 1000
+"""How many each search passes over after that; the end of their protection decides again."""
+
 LONGEST_DELAY = 2**63 / 10**9
 """Seconds from which on a delay is more than KAI can read: nobody waits for its end."""
 
@@ -59,6 +65,8 @@ class GivingWay:
         self._delayed: list[Candidate] = []
         """Candidates that may not take from others yet."""
         self._vain_steps = 0
+        self._passed_over = 0
+        """Protected entries that searches looked at."""
         self._vain_sizes: dict[SearchKey, int] = {}
         """For searches of one kind: from how many pods on they were in vain."""
         self._served_sizes: dict[SearchKey, int] = {}
@@ -255,12 +263,18 @@ class GivingWay:
                 yield from self._choose_moved(taker)
 
     def _iterate_units(self, action: Action, taker: GangBook, queue: str) -> Iterator[VictimUnit]:
+        passed_over = 0
         for entry in self._victims.list_entries(queue):
             if action is Action.PREEMPT and entry.running.gang.priority >= taker.priority:
                 return
             if not self._is_protected(action, taker, entry):
                 while (unit := self._victims.build_unit(entry)) is not None:
                     yield unit
+                continue
+            passed_over += 1
+            self._passed_over += 1
+            if self._passed_over > MAX_PROTECTED and passed_over >= MAX_LATE_PROTECTED:
+                return
 
     def _is_protected(self, action: Action, taker: GangBook, entry: VictimEntry) -> bool:
         victim = entry.running.gang
