@@ -83,6 +83,18 @@ def load(cast: Cast) -> ClusterState:
     return load_cluster_state(cast.cluster, timezone.now())
 
 
+def test_a_node_that_claims_any_number_of_devices_has_a_bounded_one(
+    cast: Cast, caplog: pytest.LogCaptureFixture
+) -> None:
+    add_node(cast, "boasts", gpus=10**7)
+    for _ in range(2):
+        [node] = load(cast).nodes
+        assert node.allocatable[GPU] == 1024
+    [record] = caplog.records
+    assert "node boasts of cluster" in record.getMessage()
+    assert "claims 10000000 GPUs" in record.getMessage()
+
+
 def test_nodes_offer_what_others_leave_and_only_those_that_are_open(cast: Cast) -> None:
     add_node(cast, "open", used_gpus=Decimal("1.5"), used_cpu=2, used_memory=1 << 33, used_pods=10)
     add_node(cast, "lost", is_ready=False)

@@ -1,5 +1,6 @@
 """The state of a cluster, out of its rows, as the package `scheduling` decides on it."""
 
+import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,12 +35,20 @@ from workloads.models import Workload
 from workloads.pod_counts import WITHOUT_NODE, Standing
 from workloads.specs import Priority
 
+log = logging.getLogger(__name__)
+
 MOST_NODES = 5_000
 MOST_PODS = 50_000
 MOST_EXAMPLES = 2_000
 """Nodes, pods, and kinds of waiting pods of one cluster that are read."""
+MOST_DEVICES = 1024
+"""Devices of one node that count: each is looked at alone, and a node may claim any number."""
 USUAL_PRIORITY = 50
 """What KAI takes for a workload that names no priority (`train`)."""
+
+
+_told_nodes: set[tuple[uuid.UUID, str]] = set()
+"""Nodes of which this process has logged that they claim too many devices."""
 
 
 class TooLarge(Exception):
@@ -111,7 +120,7 @@ def build_capacities(rows: Iterable[NodeRow]) -> Sequence[NodeCapacity]:
 def build_node(row: NodeRow) -> Node:
     """Build a node with what it has beside the pods of others."""
     offered = {
-        GPU: int(max(Decimal(0), row.gpus - row.used_gpus)),
+        GPU: _count_devices(row),
         CPU: to_number(max(Decimal(0), row.cpu - row.used_cpu)),
         MEMORY: max(0, row.memory - row.used_memory),
     }
@@ -121,6 +130,19 @@ def build_node(row: NodeRow) -> Node:
         row.gpu_memory or None,
         max(0, row.pods - row.used_pods) if row.pods else None,
     )
+
+
+def _count_devices(row: NodeRow) -> int:
+    """Return how many devices a node has beside the pods of others; log once if not all count."""
+    count = int(max(Decimal(0), row.gpus - row.used_gpus))
+    key = (row.cluster_id, row.name)
+    if count > MOST_DEVICES and key not in _told_nodes and len(_told_nodes) < MOST_NODES:
+        _told_nodes.add(key)
+        log.warning(
+            "node %s of cluster %s claims %d GPUs: elastic workloads count %d of them",
+            *(row.name, row.cluster_id, count, MOST_DEVICES),
+        )
+    return min(count, MOST_DEVICES)
 
 
 def load_queues(cluster: Cluster) -> Sequence[Queue]:
