@@ -18,6 +18,8 @@ from tests.workloads.growing import (
 from workloads.elastic.scale_rules import (
     ElasticJob,
     ScaleChoice,
+    ScaleTimes,
+    calculate_pause,
     choose_workers,
     count_kept_workers,
     count_room,
@@ -87,6 +89,29 @@ def test_work_that_keeps_what_it_has_grows_within_its_quota_only() -> None:
 )
 def test_it_stays_as_it_is(changes: Mapping[str, Any]) -> None:
     assert choose(one_job(), build_job(**changes)).workers == {}
+
+
+@pytest.mark.parametrize(
+    ("give_ups", "pause"), [(0, 60), (1, 120), (2, 240), (5, 1920), (6, 3600), (10_000, 3600)]
+)
+def test_each_growth_that_was_given_up_doubles_the_next_pause(give_ups: int, pause: int) -> None:
+    early = build_job(give_ups=give_ups, room_since=NOW - pause + 1)
+    assert choose(one_job(), early).workers == {}
+    assert choose(one_job(), early).with_room == {"job"}
+    due = build_job(give_ups=give_ups, room_since=NOW - pause)
+    assert choose(one_job(), due).workers == {"job": 4}
+
+
+def test_the_pause_grows_without_one_to_begin_with_and_never_shortens_a_long_one() -> None:
+    job = build_job(give_ups=1)
+    assert calculate_pause(job, ScaleTimes(room=0, patience=300)) == 600
+    assert calculate_pause(job, ScaleTimes(room=0, patience=0)) == 2
+    assert calculate_pause(job, ScaleTimes(room=7200, patience=300)) == 7200
+
+
+def test_workers_are_given_up_as_soon_as_ever_however_often_they_were() -> None:
+    job = build_job(workers=2, used=1, waiting={1: NOW - 300}, give_ups=9)
+    assert choose(one_job(), job).workers == {"job": 1}
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,29 @@ def test_what_waits_is_known_since_its_pod_was_made(cast: Cast) -> None:
     assert (loaded.job.used, loaded.job.waiting) == (1, {1: made_at.timestamp()})
 
 
+def test_growths_of_this_attempt_that_were_given_up_within_a_day_are_counted(cast: Cast) -> None:
+    workload = add_workload(cast.team_a, "grows", ElasticSettings(1, 4))
+    set_job(workload, 2)
+    add_pod(workload, 0, "n1")
+
+    def add_change(before: int, after: int, days: float = 0, attempt: int = 1) -> None:
+        workload.events.create(
+            attempt=attempt,
+            kind="scale",
+            at=timezone.now() - timedelta(days=days),
+            pods_before=before,
+            pods_after=after,
+        )
+
+    for days in (0, 0.5, 2):
+        add_change(1, 4, days)
+        add_change(4, 2, days)
+    add_change(4, 2, attempt=2)
+    [loaded] = load_jobs(cast.cluster)
+    assert loaded.job is not None
+    assert loaded.job.give_ups == 2
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -4,8 +4,10 @@ import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
-from django.db.models import F
+from django.db.models import Count, F
+from django.utils import timezone
 
 from clusters.job_kinds import JOB_KINDS, JobKind
 from clusters.models import Cluster
@@ -15,7 +17,7 @@ from workloads.elastic import cluster_state, replicas
 from workloads.elastic.pod_shapes import ShapeBuilder
 from workloads.elastic.scale_rules import ElasticJob
 from workloads.kube_objects import Object, int_or_zero, nested_dict
-from workloads.models import Attempt, Desired, Pod
+from workloads.models import Attempt, Desired, Event, Pod
 from workloads.pod_counts import WITHOUT_NODE, Standing, decode_counts
 from workloads.states import Status, count_requested_pods
 
@@ -23,6 +25,8 @@ MOST_JOBS = 200
 """Elastic workloads of one cluster that are looked at in a turn; of more, some at random."""
 MOST_WORKERS = 20_000
 """Worker pods that are read of them together."""
+GIVE_UPS_WITHIN = timedelta(days=1)
+"""For how long it counts that workers were given up."""
 _HAS_BEGUN = (Status.RUNNING, Status.DEGRADED)
 
 
@@ -52,7 +56,7 @@ class LoadedJob:
 
 
 def load_jobs(cluster: Cluster) -> Sequence[LoadedJob]:
-    """Load the elastic workloads that run in a cluster and that Muster may scale. Three queries."""
+    """Load the elastic workloads that run in a cluster and that Muster may scale. Five queries."""
     rows = Attempt.objects.filter(
         workers_set__isnull=False,
         ended_at=None,
@@ -72,9 +76,14 @@ def load_jobs(cluster: Cluster) -> Sequence[LoadedJob]:
     if not attempts:
         return []
     workers = _load_workers(attempts)
-    shapes = _build_shapes(cluster, workers)
+    shapes, give_ups = _build_shapes(cluster, workers), _count_give_ups(attempts)
     return [
-        _build_job(each, workers.get(each.workload_id, ()), shapes.get(each.workload_id))
+        _build_job(
+            each,
+            workers.get(each.workload_id, ()),
+            shapes.get(each.workload_id),
+            give_ups.get(each.workload_id, 0),
+        )
         for each in sorted(attempts, key=lambda each: each.workload.created_at)
     ]
 
@@ -114,7 +123,21 @@ def _build_shapes(
     }
 
 
-def _build_job(attempt: Attempt, workers: Sequence[Pod], shape: PodShape | None) -> LoadedJob:
+def _count_give_ups(attempts: Sequence[Attempt]) -> Mapping[uuid.UUID, int]:
+    """Count how often Muster lowered the workers of these attempts of late."""
+    lowered = Event.objects.filter(
+        workload__in=[each.workload_id for each in attempts],
+        attempt=F("workload__attempt"),
+        kind=Event.Kind.SCALE,
+        at__gt=timezone.now() - GIVE_UPS_WITHIN,
+        pods_after__lt=F("pods_before"),
+    ).order_by()
+    return dict(lowered.values_list("workload").annotate(count=Count("id")))
+
+
+def _build_job(
+    attempt: Attempt, workers: Sequence[Pod], shape: PodShape | None, give_ups: int
+) -> LoadedJob:
     workload = attempt.workload
     kind, obj = JOB_KINDS[workload.job_kind], workload.job or {}
     loaded = LoadedJob(attempt, kind, replicas.count_workers(obj, kind), None)
@@ -145,6 +168,7 @@ def _build_job(attempt: Attempt, workers: Sequence[Pod], shape: PodShape | None)
         is_complete=is_complete,
         room_since=attempt.room_since.timestamp() if attempt.room_since else None,
         scale_after=attempt.scale_after.timestamp() if attempt.scale_after else None,
+        give_ups=give_ups,
     )
     return LoadedJob(attempt, kind, loaded.cluster_workers, job)
 

@@ -19,6 +19,8 @@ MOST_ADDED_TOGETHER = 2000
 """Workers that are tried for all workloads together."""
 MOST_ROUNDS = 4
 """How often room is tried again without the workers that would be taken back."""
+LONGEST_PAUSE = 3600.0
+"""Seconds for which there has to be room, at most, however often a growth was given up."""
 NEVER = 10.0**12
 """Seconds after which workers that are only tried may take something from others."""
 
@@ -30,7 +32,8 @@ class ElasticJob:
     `key` is that of its gang in the cluster's state. `workers` is how many Muster set last.
     `waiting` has the workers without a node: since when each waits, by its index. `used` is the
     least number of workers that keeps every worker with a node. `is_complete` says whether all its
-    pods are up, and none failed, ends, or is done.
+    pods are up, and none failed, ends, or is done. `give_ups` is how often workers were given up of
+    late.
     """
 
     key: str
@@ -43,6 +46,7 @@ class ElasticJob:
     is_complete: bool
     room_since: float | None = None
     scale_after: float | None = None
+    give_ups: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,9 @@ def choose_workers(
     raised = {
         job.key: job.workers + room[job.key]
         for job in growing
-        if room.get(job.key) and job.room_since is not None and now - job.room_since >= times.room
+        if room.get(job.key)
+        and job.room_since is not None
+        and now - job.room_since >= calculate_pause(job, times)
     }
     with_room = frozenset(key for key, count in room.items() if count)
     return ScaleChoice(
@@ -108,6 +114,19 @@ def count_kept_workers(job: ElasticJob, now: float, times: ScaleTimes) -> int:
     ):
         kept -= 1
     return kept
+
+
+def calculate_pause(job: ElasticJob, times: ScaleTimes) -> float:
+    """Return for how many seconds there has to be room before a job grows.
+
+    Where the cluster's scheduler decides otherwise than it is foreseen here, workers come and are
+    given up over and over: each time doubles the pause.
+    """
+    if not job.give_ups:
+        return times.room
+    # More than so many doublings reach the longest pause from a second.
+    doubled = max(times.room or times.patience, 1.0) * 2 ** min(job.give_ups, 12)
+    return max(times.room, min(doubled, LONGEST_PAUSE))
 
 
 def may_grow(job: ElasticJob, now: float) -> bool:
