@@ -18,7 +18,7 @@ from tests.cast import Cast, a_spec
 from workloads import journal
 from workloads.elastic.cluster_state import load_cluster_state
 from workloads.elastic.jobs import load_jobs
-from workloads.models import Attempt, Pod, Workload
+from workloads.models import Attempt, Event, Pod, Workload
 from workloads.specs import Configuration, ElasticSettings
 from workloads.states import Status
 
@@ -287,3 +287,23 @@ def test_an_absurd_number_of_workers_is_recorded_within_bounds(
     workload.refresh_from_db()
     assert journal.record_foreign_scaling(workload.pk, 1, workload.job or {})
     assert workload.events.get(reason="ScaledByOthers").pods_after == pods
+
+
+def test_the_history_of_an_attempt_is_bounded_and_counts_what_it_leaves_out(cast: Cast) -> None:
+    workload = add_workload(cast.team_a, "restless", ElasticSettings(1, 4))
+    set_job(workload, 2)
+    workload.refresh_from_db()
+    changes = [
+        Event(workload=workload, attempt=1, kind="scale", pods_before=2, pods_after=3)
+        for _ in range(journal.MAX_EVENTS - 1)
+    ]
+    Event.objects.bulk_create(changes, batch_size=500)
+    for workers in (3, 2, 3):
+        Attempt.objects.update(workers_wanted=workers)
+        assert journal.record_scaling(workload.pk, 1, workload.job or {}, "", timedelta(0))
+    assert workload.events.filter(kind="scale").count() == journal.MAX_EVENTS
+    entry = workload.events.get(reason="EventLeftOut")
+    assert (entry.count, entry.is_warning) == (2, True)
+    assert entry.text == (
+        "A change of its number of pods was left out. The history keeps 20,000 of one attempt."
+    )

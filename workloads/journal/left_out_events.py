@@ -13,9 +13,7 @@ from workloads.journal.transactions import journal_transaction
 from workloads.models import Event, Workload
 
 MAX_EVENTS = 20_000
-"""Events of one attempt that are kept, of the cluster and of changes of its pods each."""
-MOST_DELETED = 1000
-"""Changes that are deleted at once."""
+"""Events of one attempt that are kept: of its cluster, and of changes of its number of pods."""
 LEFT_OUT = "EventLeftOut"
 """The reason of the history's entry that says so."""
 
@@ -47,7 +45,6 @@ def record_left_out_events(
     have been counted before: then the larger of the two numbers counts.
     """
     with journal_transaction() as journal_tx:
-        now = timezone.now()
         for subject, count in counts.items():
             workload = (
                 Workload.objects.filter(
@@ -61,54 +58,42 @@ def record_left_out_events(
             )
             if workload is None:
                 continue
-            entry, is_new = Event.objects.get_or_create(
-                workload=workload,
-                uid=f"left-out-{workload.attempt}",
-                defaults={
-                    "attempt": workload.attempt,
-                    "kind": Event.Kind.CLUSTER,
-                    "is_warning": True,
-                    "reason": LEFT_OUT,
-                    "text": f"An event of the cluster was left out. {explanation}",
-                    "at": now,
-                    "first_at": now,
-                    "count": count,
-                },
-            )
+            text = f"An event of the cluster was left out. {explanation}"
+            entry, is_new = _get_or_create_entry(workload, "left-out", text, count)
             if not is_new:
                 total = Greatest(F("count"), count) if may_repeat else F("count") + count
-                Event.objects.filter(pk=entry.pk).update(count=total, at=now)
+                Event.objects.filter(pk=entry.pk).update(count=total, at=timezone.now())
             Workload.objects.filter(pk=workload.pk).update(changed=journal_tx.position)
             journal_tx.mark_changed(workload.project_id)
 
 
-def make_room_for_change(workload: Workload) -> None:
-    """Delete the oldest changes of the attempt's pods, so that one more can be written.
+def count_left_out_change(workload: Workload) -> None:
+    """Say in the history, once an attempt, how many changes of the number of pods it leaves out.
 
-    The history says how many. The caller notes that the workload has changed.
+    In a transaction of the journal.
     """
-    rows = Event.objects.filter(
-        workload=workload, attempt=workload.attempt, kind=Event.Kind.SCALE
-    ).order_by("-at", "-id")
-    oldest = list(rows.values_list("pk", flat=True)[MAX_EVENTS - 1 :][:MOST_DELETED])
-    if not oldest:
-        return
-    Event.objects.filter(pk__in=oldest).delete()
+    text = (
+        "A change of its number of pods was left out. The history keeps "
+        f"{MAX_EVENTS:,} of one attempt."
+    )
+    entry, is_new = _get_or_create_entry(workload, "left-out-changes", text, 1)
+    if not is_new:
+        Event.objects.filter(pk=entry.pk).update(count=F("count") + 1, at=timezone.now())
+
+
+def _get_or_create_entry(workload: Workload, key: str, text: str, count: int) -> tuple[Event, bool]:
     now = timezone.now()
-    entry, is_new = Event.objects.get_or_create(
+    return Event.objects.get_or_create(
         workload=workload,
-        uid=f"left-out-changes-{workload.attempt}",
+        uid=f"{key}-{workload.attempt}",
         defaults={
             "attempt": workload.attempt,
             "kind": Event.Kind.CLUSTER,
             "is_warning": True,
             "reason": LEFT_OUT,
-            "text": "An earlier change of its pods was left out. A workload keeps the newest "
-            f"{MAX_EVENTS:,} of an attempt.",
+            "text": text,
             "at": now,
             "first_at": now,
-            "count": len(oldest),
+            "count": count,
         },
     )
-    if not is_new:
-        Event.objects.filter(pk=entry.pk).update(count=F("count") + len(oldest), at=now)
