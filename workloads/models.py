@@ -287,7 +287,9 @@ class Attempt(models.Model):
     is_scaled_by_others = models.BooleanField(default=False, db_default=False)
     """Whether somebody else changed the job's workers: Muster then leaves them alone."""
     scale_after = models.DateTimeField(null=True)
-    """Before this moment Muster does not change the workers again."""
+    """Before this moment Muster does not change the workers again; where a change is under way,
+    until when it may be begun.
+    """
     room_since = models.DateTimeField(null=True)
     """Since when there has been room for another worker; None while there is none."""
 

@@ -204,6 +204,17 @@ def test_what_waits_is_known_since_its_pod_was_made(cast: Cast) -> None:
     assert (loaded.job.used, loaded.job.waiting) == (1, {1: made_at.timestamp()})
 
 
+def test_jobs_are_looked_at_in_turn(cast: Cast) -> None:
+    for number in range(3):
+        set_job(add_workload(cast.team_a, f"grows-{number}", ElasticSettings(1, 4)), 2)
+    keys = list(Attempt.objects.order_by("pk").values_list("pk", flat=True))
+    turns = [
+        [keys.index(each.attempt.pk) for each in load_jobs(cast.cluster, after)]
+        for after in (0, keys[0], keys[1], keys[2])
+    ]
+    assert turns == [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]
+
+
 def test_growths_of_this_attempt_that_were_given_up_within_a_day_are_counted(cast: Cast) -> None:
     workload = add_workload(cast.team_a, "grows", ElasticSettings(1, 4))
     set_job(workload, 2)

@@ -6,12 +6,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from clusters import cluster_checks, project_provisioning
 from clusters.job_kinds.pytorch import PYTORCHJOBS
 from clusters.kube import calls
 from clusters.kube.resources import PODS
 from tests.cast import a_spec
+from tests.cluster import LocalKube
+from tests.clusters.relay import Relay
 from tests.conformance.api import eventually
 from tests.workloads.acting import SLEEP, Acting
 from workloads import actions, journal, tasks
@@ -279,8 +282,52 @@ def test_history_says_how_many_pods_there_were_and_are(growing: Growing) -> None
     workload = growing.start(1)
     growing.until_pods(workload, 4, 4)
     raised = workload.events.get(reason="ScaledUp")
-    assert serialize_history_record(raised, workload)["spec"]["scale"] == {
-        "podsBefore": 1,
-        "podsAfter": 4,
-    }
-    assert serialize_history_record(raised, workload)["meta"]["type"] == "Event"
+    record = serialize_history_record(raised, workload, EventWords(raised.text))
+    assert record["meta"]["type"] == "Event"
+    assert record["spec"]["event"]["reason"] == "ScaledUp"
+    assert record["spec"]["scale"] == {"podsBefore": 1, "podsAfter": 4}
+
+
+def test_a_plan_that_is_too_old_is_dropped_and_chosen_anew(growing: Growing) -> None:
+    workload = growing.start(1)
+    assert journal.plan_scaling(workload.pk, 1, 1, 3)
+    Attempt.objects.update(scale_after=timezone.now())
+    growing.turn()
+    assert growing.workers(workload) == 1
+    row = attempt_of(workload)
+    assert (row.workers_set, row.workers_wanted, row.scale_after) == (1, 1, None)
+    assert scale_events(workload) == []
+    growing.until_pods(workload, 4, 4)
+    assert scale_events(workload) == [("ScaledUp", 1, 4)]
+
+
+@pytest.mark.parametrize(("found", "reason"), [(3, "ScaledUp"), (2, "ScaledByOthers")])
+def test_what_the_cluster_has_of_a_plan_that_is_too_old_is_written_down(
+    growing: Growing, found: int, reason: str
+) -> None:
+    workload = growing.start(1)
+    assert journal.plan_scaling(workload.pk, 1, 1, 3)
+    Attempt.objects.update(scale_after=timezone.now())
+    growing.set_workers(workload, found)
+    growing.turn()
+    assert growing.workers(workload) == found
+    assert scale_events(workload) == [(reason, 1, found)]
+
+
+def test_a_job_whose_change_fails_does_not_keep_others_from_theirs(
+    growing: Growing, embedded_cluster: LocalKube, requested_steps: list[tuple[str, str]]
+) -> None:
+    first, second = growing.start(1), growing.start(1)
+    for each in (first, second):
+        assert journal.plan_scaling(each.pk, 1, 1, 2)
+
+    def refuse(request: Any) -> tuple[int, str] | None:
+        is_change = request.method == "PATCH" and f"/{first.name}/scale" in request.path
+        return (500, "InternalError") if is_change else None
+
+    with Relay(embedded_cluster.kubeconfig, refuse) as relay:
+        relay.lead_cluster_here(growing.cluster)
+        growing.turn()
+    assert [growing.workers(each) for each in (first, second)] == [1, 2]
+    assert attempt_of(first).workers_wanted == 2
+    assert ("heartbeat", str(growing.cluster.pk)) in requested_steps

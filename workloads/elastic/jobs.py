@@ -4,7 +4,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db.models import Count, F
 from django.utils import timezone
@@ -22,7 +22,7 @@ from workloads.pod_counts import WITHOUT_NODE, Standing, decode_counts
 from workloads.states import Status, count_requested_pods
 
 MOST_JOBS = 200
-"""Elastic workloads of one cluster that are looked at in a turn; of more, some at random."""
+"""Elastic workloads of one cluster that are looked at in a turn; of more, the next ones."""
 MOST_WORKERS = 20_000
 """Worker pods that are read of them together."""
 GIVE_UPS_WITHIN = timedelta(days=1)
@@ -48,6 +48,11 @@ class LoadedJob:
         """Whether a change was planned and is not known to be done."""
         return self.attempt.workers_wanted != self.attempt.workers_set
 
+    def is_plan_over(self, now: datetime) -> bool:
+        """Return whether a change was planned too long ago to be begun."""
+        ends_at = self.attempt.scale_after
+        return self.has_plan and (ends_at is None or now >= ends_at)
+
     @property
     def is_changed_by_others(self) -> bool:
         """Whether the object wants neither what Muster set nor what it is about to set."""
@@ -55,8 +60,11 @@ class LoadedJob:
         return self.cluster_workers not in known
 
 
-def load_jobs(cluster: Cluster) -> Sequence[LoadedJob]:
-    """Load the elastic workloads that run in a cluster and that Muster may scale. Five queries."""
+def load_jobs(cluster: Cluster, after: int = 0) -> Sequence[LoadedJob]:
+    """Load the elastic workloads that run in a cluster and that Muster may scale. Six queries.
+
+    They begin behind the attempt whose key is `after`, and go round.
+    """
     rows = Attempt.objects.filter(
         workers_set__isnull=False,
         ended_at=None,
@@ -68,11 +76,14 @@ def load_jobs(cluster: Cluster) -> Sequence[LoadedJob]:
         workload__status__in=_HAS_BEGUN,
         workload__job__isnull=False,
     )
-    attempts = list(
+    rows = (
         rows.select_related("workload__project", "workload__cluster")
         .defer("workload__spec", "workload__cluster__kubeconfig")
-        .order_by("?")[:MOST_JOBS]
+        .order_by("pk")
     )
+    attempts = list(rows.filter(pk__gt=after)[:MOST_JOBS])
+    if after and len(attempts) < MOST_JOBS:
+        attempts += rows.filter(pk__lte=after)[: MOST_JOBS - len(attempts)]
     if not attempts:
         return []
     workers = _load_workers(attempts)
@@ -84,7 +95,7 @@ def load_jobs(cluster: Cluster) -> Sequence[LoadedJob]:
             shapes.get(each.workload_id),
             give_ups.get(each.workload_id, 0),
         )
-        for each in sorted(attempts, key=lambda each: each.workload.created_at)
+        for each in attempts
     ]
 
 

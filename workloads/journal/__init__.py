@@ -26,6 +26,7 @@ from workloads.journal.observing import (
 )
 from workloads.journal.scaling import (
     cancel_scaling,
+    drop_scaling,
     plan_scaling,
     record_foreign_scaling,
     record_room,
@@ -62,6 +63,7 @@ __all__ = [
     "cancel_scaling",
     "create_workload",
     "dismiss_notices",
+    "drop_scaling",
     "find_subjects",
     "list_known_objects",
     "plan_scaling",

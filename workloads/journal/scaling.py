@@ -9,7 +9,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from clusters.job_kinds import JOB_KINDS
@@ -27,6 +27,10 @@ from workloads.states import count_requested_pods
 SCALED_UP, SCALED_DOWN, SCALED_BY_OTHERS = "ScaledUp", "ScaledDown", "ScaledByOthers"
 """The reasons of the events of a change of the number of pods."""
 SCALE_REFUSED = "ScaleRefused"
+PLAN_LIFE = timedelta(minutes=3)
+"""How long a planned change may be begun: later there may be no room for it any more, or somebody
+may have decided otherwise.
+"""
 
 
 def build_scale_fields(spec: Spec, job_kind: str) -> dict[str, Any]:
@@ -36,15 +40,25 @@ def build_scale_fields(spec: Spec, job_kind: str) -> dict[str, Any]:
 
 
 def plan_scaling(workload_id: uuid.UUID, attempt: int, workers: int, wanted: int) -> bool:
-    """Record that the job is to have `wanted` workers instead of `workers`.
+    """Record that the job is to have `wanted` workers instead of `workers`, within PLAN_LIFE.
 
     Return False where something else is wanted by now: a stop, another attempt, another number.
     """
     with journal_transaction():
         rows = _filter_scalable(workload_id, attempt)
         return (
-            rows.filter(workers_set=workers, workers_wanted=workers).update(workers_wanted=wanted)
+            rows.filter(workers_set=workers, workers_wanted=workers).update(
+                workers_wanted=wanted, scale_after=timezone.now() + PLAN_LIFE
+            )
             == 1
+        )
+
+
+def drop_scaling(workload_id: uuid.UUID, attempt: int) -> None:
+    """Forget a planned change that the cluster does not have; the rules choose anew."""
+    with journal_transaction():
+        _filter_scalable(workload_id, attempt).update(
+            workers_wanted=F("workers_set"), scale_after=None, room_since=None
         )
 
 

@@ -16,7 +16,7 @@ import scheduling
 from clusters import connections
 from clusters.kube import calls
 from clusters.kube.client import Client
-from clusters.kube.errors import Conflict, Gone, KubeError, Rejected
+from clusters.kube.errors import Conflict, Gone, KubeError, Rejected, Unauthorized
 from clusters.models import Cluster
 from clusters.tasks import claim_task, count_silent_threads, heartbeat
 from console.celery import step
@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 
 MOST_CHANGES = 20
 """Workloads of one cluster whose number of workers a turn changes, with three calls each."""
+MOST_FAILURES = 3
+"""Changes that the cluster answers with an error of its own, after which a turn ends."""
 MOST_SECONDS = 20.0
 """Seconds after which a turn begins no further change."""
 REST_FACTOR = 9
@@ -50,6 +52,8 @@ SHORT_SECONDS = 0.5
 
 _rests_until: dict[str, float] = {}
 """Until when clusters rest, by the monotonic clock of this process."""
+_looked_until: dict[str, int] = {}
+"""Behind which attempt a cluster's next turn in this process begins."""
 
 
 @step
@@ -76,12 +80,22 @@ def scale(cluster_id: str) -> None:
             .filter(last_seen_at__gte=timezone.now() - STALE_AFTER)
             .first()
         )
-        if cluster is not None and (loaded := jobs.load_jobs(cluster)):
+        if cluster is not None and (loaded := _load_next_jobs(cluster)):
             _scale_jobs(cluster, loaded)
         took = time.thread_time() - began_at
         _rests_until.pop(cluster_id, None)
         if took > SHORT_SECONDS:
             _rests_until[cluster_id] = time.monotonic() + took * REST_FACTOR
+
+
+def _load_next_jobs(cluster: Cluster) -> Sequence[LoadedJob]:
+    """Load a turn's jobs: of many those after the last turn's, of few all, each first in turn."""
+    key = str(cluster.pk)
+    loaded = jobs.load_jobs(cluster, _looked_until.pop(key, 0))
+    if loaded:
+        is_full = len(loaded) == jobs.MOST_JOBS
+        _looked_until[key] = loaded[-1 if is_full else 0].attempt.pk
+    return loaded
 
 
 def _scale_jobs(cluster: Cluster, loaded: Sequence[LoadedJob]) -> None:
@@ -92,13 +106,17 @@ def _scale_jobs(cluster: Cluster, loaded: Sequence[LoadedJob]) -> None:
     try:
         _run_turn(cluster, [each for each in loaded if not each.is_changed_by_others])
     except KubeError as error:
-        log.warning(
-            "workloads of cluster %s could not be scaled: %s (%s)",
-            cluster.pk,
-            error.message,
-            error.detail,
-        )
-        heartbeat.enqueue(str(cluster.pk))
+        _report_failure(cluster, error)
+
+
+def _report_failure(cluster: Cluster, error: KubeError) -> None:
+    log.warning(
+        "workloads of cluster %s could not be scaled: %s (%s)",
+        cluster.pk,
+        error.message,
+        error.detail,
+    )
+    heartbeat.enqueue(str(cluster.pk))
 
 
 def _run_turn(cluster: Cluster, loaded: Sequence[LoadedJob]) -> None:
@@ -113,14 +131,23 @@ def _run_turn(cluster: Cluster, loaded: Sequence[LoadedJob]) -> None:
     }
     wanted |= _choose_workers(cluster, loaded)
     changes = [each for each in loaded if str(each.attempt.workload_id) in wanted]
+    failures: list[KubeError] = []
     for each in changes[:MOST_CHANGES]:
-        if time.monotonic() > deadline:
-            return
+        if time.monotonic() > deadline or len(failures) == MOST_FAILURES:
+            break
         workers = wanted[str(each.attempt.workload_id)]
         if each.has_plan or journal.plan_scaling(
             each.attempt.workload_id, each.attempt.number, each.cluster_workers, workers
         ):
-            _set_workers(client, each, workers)
+            try:
+                _set_workers(client, each, workers)
+            except KubeError as error:
+                if not error.status or isinstance(error, Unauthorized):
+                    # It would be the same for all others.
+                    raise
+                failures.append(error)
+    if failures:
+        _report_failure(cluster, failures[0])
 
 
 def _choose_workers(cluster: Cluster, loaded: Sequence[LoadedJob]) -> Mapping[str, int]:
@@ -160,6 +187,9 @@ def _set_workers(client: Client, loaded: LoadedJob, wanted: int) -> None:
         if job is None:
             return
         if replicas.count_workers(job, loaded.kind) == loaded.attempt.workers_set:
+            if loaded.is_plan_over(timezone.now()):
+                journal.drop_scaling(workload.pk, attempt)
+                return
             _patch_scale(client, loaded, job, wanted)
     except (Conflict, Gone):
         # Somebody was first; the next turn sees with what.
