@@ -1,13 +1,14 @@
 """Why a workload waits for room on the nodes, in a sentence with numbers."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
 
 from tests.workloads.objects import Object, condition, pod, queued_pod
 from tests.workloads.waiting_objects import GIB, GPU, THREE, diagnose, node_capacity
-from workloads.diagnosis import NodeCapacity, ResourceAmounts
+from workloads.diagnosis import NodeCapacity, NodeLoss, ResourceAmounts
 
 FRACTIONS = [queued_pod("worker", index, annotations={"gpu-fraction": "0.5"}) for index in range(3)]
 HARD = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -181,3 +182,40 @@ def test_a_node_s_room_is_what_its_pods_leave() -> None:
         ResourceAmounts(Decimal("2.5"), Decimal("7.5"), Decimal(15 * GIB)),
     )
     assert NodeCapacity.from_node(obj | {"spec": {"unschedulable": True}}, []).is_usable is False
+
+
+SILENT = NodeLoss(datetime(2026, 11, 20, 14, 2, tzinfo=UTC), is_silent=True)
+
+
+def test_a_lost_node_is_named_before_what_the_others_lack() -> None:
+    lost = node_capacity(1, 1, name="n1", is_usable=False, loss=SILENT)
+    pods = [pod("master", node="n1"), queued_pod("worker", 0, resources=GPU)]
+    told = diagnose(pods, lost, node_capacity(1, 0, name="n2"), lost_pods={"n1": 1})
+    assert told.sentence == (
+        "Node n1 does not answer since 20 Nov, 14:02 UTC; 1 pod of it is lost. "
+        "Needs 1 GPU; none of 1 is free."
+    )
+    assert "ask the administrator of the cluster to remove it" in told.help
+
+
+def test_of_pods_that_are_all_lost_the_nodes_are_told_and_nothing_else() -> None:
+    nodes = [
+        node_capacity(1, 1, name=name, is_usable=False, loss=loss)
+        for name, loss in (
+            ("n1", SILENT),
+            ("n2", NodeLoss(None, is_silent=False)),
+            ("n3", SILENT),
+            ("n4", SILENT),
+            ("n5", SILENT),
+            ("idle", SILENT),
+        )
+    ]
+    pods = [pod("master", node="n1")]
+    told = diagnose(pods, *nodes[:2], lost_pods={"n1": 1, "n2": 2_000})
+    assert told.sentence == (
+        "Node n2 is not ready; 2,000 pods of it are lost. "
+        "Node n1 does not answer since 20 Nov, 14:02 UTC; 1 pod of it is lost."
+    )
+    many = diagnose(pods, *nodes, lost_pods={f"n{number}": 1 for number in range(1, 6)})
+    assert many.sentence.endswith("1 pod of it is lost. So it is with 2 other nodes.")
+    assert "n4" not in many.sentence

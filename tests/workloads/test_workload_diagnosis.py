@@ -197,3 +197,28 @@ def test_rooms_are_what_is_left_beside_our_pods_and_others(cast: Cast) -> None:
         Decimal(59),
         Decimal(2**38 - 2**30),
     )
+
+
+def test_a_lost_node_is_named_with_the_pods_that_are_lost_with_it(cast: Cast) -> None:
+    workload = create_waiting(cast, gpus=5)
+    Workload.objects.filter(pk=workload.pk).update(status="Degraded")
+    since = "2026-11-20T14:02:30Z"
+    for name, status in (("n2", "Unknown"), ("n3", "False")):
+        ready = {"type": "Ready", "status": status, "reason": "", "message": "", "since": since}
+        Node.objects.create(cluster=cast.cluster, name=name, is_ready=False, conditions=[ready])
+    for index, (node, phase) in enumerate(
+        [("n2", "Running"), ("n2", "Running"), ("n3", "Succeeded")], start=1
+    ):
+        a_pod(
+            workload,
+            index=index,
+            node=node,
+            phase=phase,
+            data=objects.pod("worker", index, node=node),
+        )
+    workload.refresh_from_db()
+    told = queries.diagnose_workload(workload, cast.alice)
+    assert told is not None
+    assert told.sentence.startswith(
+        "Node n2 does not answer since 20 Nov, 14:02 UTC; 2 pods of it are lost. Needs 5 GPUs; "
+    )

@@ -5,13 +5,14 @@ Pure functions over the cluster's objects and the ends of logs.
 
 from workloads.diagnosis.failing import diagnose_failure
 from workloads.diagnosis.log_clues import find_clue
-from workloads.diagnosis.node_capacity import NodeCapacity, ResourceAmounts
+from workloads.diagnosis.node_capacity import NodeCapacity, NodeLoss, ResourceAmounts
 from workloads.diagnosis.result import Diagnosis
 from workloads.diagnosis.waiting import diagnose_waiting
 
 __all__ = [
     "Diagnosis",
     "NodeCapacity",
+    "NodeLoss",
     "ResourceAmounts",
     "diagnose_failure",
     "diagnose_waiting",

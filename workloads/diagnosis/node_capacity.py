@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 
 from workloads import quantities
@@ -46,11 +47,22 @@ class ResourceAmounts:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeLoss:
+    """Since when a node is not ready, as far as that is known; `is_silent` where it says nothing.
+
+    A node that is not ready by its own word is not silent.
+    """
+
+    since: datetime | None
+    is_silent: bool
+
+
+@dataclass(frozen=True, slots=True)
 class NodeCapacity:
     """One node as last seen.
 
     `is_usable` is whether new pods may come: it is ready and not cordoned. `taints` are as the API
-    has them.
+    has them. `loss` is there where it is not ready.
     """
 
     name: str
@@ -59,6 +71,7 @@ class NodeCapacity:
     is_usable: bool = True
     labels: Mapping[str, str] | None = None
     taints: Sequence[Object] = ()
+    loss: NodeLoss | None = None
 
     @classmethod
     def from_node(cls, node: Object, pods: Iterable[Object]) -> "NodeCapacity":

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from clusters.job_kinds import JOB_KINDS
 from workloads.diagnosis import starting
 from workloads.diagnosis.events import filter_events_about, filter_job_events, find_newest
+from workloads.diagnosis.lost_nodes import diagnose_lost_nodes
 from workloads.diagnosis.node_capacity import NodeCapacity, calculate_demand, sum_amounts
 from workloads.diagnosis.node_shortage import diagnose_by_nodes
 from workloads.diagnosis.queue_refusals import SchedulingRefusal, diagnose_by_queues, list_refusals
@@ -44,21 +46,47 @@ def diagnose_waiting(
     events: Sequence[Object] = (),
     holders: Mapping[str, Decimal] | None = None,
     counts: Mapping[str, int] | None = None,
+    lost_pods: Mapping[str, int] | None = None,
 ) -> Diagnosis | None:
     """Return what keeps a job's pods from running; None when nothing does.
 
     Also None when the job has ended or is suspended. `queue` is the project's Queue, `events` those
     of the job and its pods, `holders` the GPUs that other projects hold now by project name; those
     whose names the reader may not see are together under "". Where one pod stands for several that
-    are alike, `counts` has how many, by its name. What is not given is not mentioned.
+    are alike, `counts` has how many, by its name. `lost_pods` has how many pods are on nodes that
+    are not ready, by the node's name: those are named first. What is not given is not mentioned.
     """
     if find_true_condition(job, "Failed", "Succeeded", "Complete", "Suspended"):
         return None
+    if lost := diagnose_lost_nodes(lost_pods or {}, nodes):
+        is_lost = frozenset(lost_pods or {})
+        pods = [pod for pod in pods if nested_dict(pod, "spec").get("nodeName") not in is_lost]
     remaining = [
         pod
         for pod in filter_own_pods(job, pods)
         if not nested_dict(pod, "metadata").get("deletionTimestamp")
     ]
+    if lost and not remaining:
+        return lost
+    rest = _diagnose_remaining(
+        job, remaining, pod_group, queue, nodes, events, holders or {}, counts or {}
+    )
+    if lost is None or rest is None:
+        return lost or rest
+    return replace(rest, sentence=f"{lost.sentence} {rest.sentence}", help=lost.help)
+
+
+def _diagnose_remaining(
+    job: Object,
+    remaining: Sequence[Object],
+    pod_group: Object | None,
+    queue: Object | None,
+    nodes: Sequence[NodeCapacity],
+    events: Sequence[Object],
+    holders: Mapping[str, Decimal],
+    counts: Mapping[str, int],
+) -> Diagnosis | None:
+    """Return what keeps the pods that are to stay from running."""
     live = [
         pod
         for pod in remaining
@@ -66,14 +94,13 @@ def diagnose_waiting(
     ]
     if not live:
         return _diagnose_without_pods(job, events)
-    counts = counts or {}
     if sum(_count_alike(pod, counts) for pod in remaining) < count_requested_pods(job) and (
         refused := _diagnose_refused_pods(job, events, REFUSAL_REASONS)
     ):
         return refused
     unplaced = [pod for pod in live if not nested_dict(pod, "spec").get("nodeName")]
     if unplaced:
-        return _diagnose_unplaced(unplaced, counts, pod_group, queue, nodes, events, holders or {})
+        return _diagnose_unplaced(unplaced, counts, pod_group, queue, nodes, events, holders)
     return starting.diagnose_start(
         [each for _, each in rank_pods([build_pod_view(pod) for pod in live])], events, counts
     )

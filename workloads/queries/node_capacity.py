@@ -10,8 +10,9 @@ from decimal import Decimal
 from django.core.cache import cache
 
 from clusters.models import Node
-from workloads.diagnosis import NodeCapacity, ResourceAmounts
+from workloads.diagnosis import NodeCapacity, NodeLoss, ResourceAmounts
 from workloads.fit.held_amounts import HeldAmounts, load_held_amounts
+from workloads.journal.cluster_events import parse_moment
 
 CACHE_SECONDS = 5
 """Seconds for which an answer is cached: many pages ask the same, and each answer adds up all
@@ -60,6 +61,15 @@ def _compute_node_capacities(cluster_id: uuid.UUID) -> Sequence[NodeCapacity]:
                 node.is_ready and node.is_schedulable,
                 labels,
                 taints,
+                _find_loss(node),
             )
         )
     return capacities
+
+
+def _find_loss(node: Node) -> NodeLoss | None:
+    """Return since when a node is not ready, by its condition; None where it is."""
+    if node.is_ready:
+        return None
+    ready = next((each for each in node.conditions if each.get("type") == "Ready"), {})
+    return NodeLoss(parse_moment(ready.get("since")), ready.get("status") != "False")

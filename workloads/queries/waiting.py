@@ -14,7 +14,7 @@ from django.db.models import BooleanField, Count, ExpressionWrapper, F, Min, Q, 
 from clusters.models import Node
 from projects.models import User
 from projects.querysets import list_visible_project_ids
-from workloads.diagnosis import Diagnosis, diagnose_waiting
+from workloads.diagnosis import Diagnosis, NodeCapacity, diagnose_waiting
 from workloads.kube_objects import KeptObject, Object
 from workloads.models import Event, Pod, Workload
 from workloads.queries.node_capacity import load_node_capacities
@@ -74,6 +74,8 @@ def diagnose_waiting_workloads(
         load_gpu_holdings(clusters),
         _load_foreign_gpus(clusters),
     )
+    nodes = {cluster: load_node_capacities(cluster) for cluster in clusters}
+    lost_pods = _count_lost_pods(waiting_workloads, nodes)
     diagnoses = {}
     for workload in waiting_workloads:
         cluster_holdings = holdings.get(workload.cluster_id, ())
@@ -84,12 +86,13 @@ def diagnose_waiting_workloads(
             [KeptObject(pod.data) for pod, _ in rows],
             workload.pod_group,
             queue=_build_queue(workload, cluster_holdings),
-            nodes=load_node_capacities(workload.cluster_id),
+            nodes=nodes[workload.cluster_id],
             events=events.get(workload.pk, ()),
             holders=_sum_holders(
                 workload, cluster_holdings, foreign.get(workload.cluster_id, _NONE), visible
             ),
             counts={pod.name: count for pod, count in rows if count > 1},
+            lost_pods=lost_pods.get(workload.pk),
         )
         if diagnosis is not None:
             diagnoses[workload.pk] = (
@@ -173,6 +176,29 @@ def _filter_present(workloads: Sequence[Workload]) -> "QuerySet[Pod]":
         vanished_at=None,
         attempt=F("workload__attempt"),
     )
+
+
+def _count_lost_pods(
+    workloads: Sequence[Workload], nodes: Mapping[uuid.UUID, Sequence[NodeCapacity]]
+) -> Mapping[uuid.UUID, Mapping[str, int]]:
+    """Count the unended pods on nodes that are not ready, by workload and node.
+
+    One query where there is such a node, else none.
+    """
+    lost = {
+        cluster: {node.name for node in capacities if node.loss is not None}
+        for cluster, capacities in nodes.items()
+    }
+    names = set().union(*lost.values())
+    if not names:
+        return {}
+    pods = _filter_present(workloads).filter(node__in=names, phase__in=("Pending", "Running"))
+    grouped = pods.order_by().values_list("workload", "workload__cluster", "node")
+    counts: dict[uuid.UUID, dict[str, int]] = defaultdict(dict)
+    for workload, cluster, node, count in grouped.annotate(count=Count("id")):
+        if node in lost[cluster]:
+            counts[workload][node] = count
+    return counts
 
 
 def _load_events(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[Object]]:
