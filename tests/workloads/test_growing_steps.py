@@ -12,6 +12,7 @@ from clusters import cluster_checks, project_provisioning
 from clusters.job_kinds.pytorch import PYTORCHJOBS
 from clusters.kube import calls
 from clusters.kube.resources import PODS
+from clusters.models import Node
 from tests.cast import a_spec
 from tests.cluster import LocalKube
 from tests.clusters.relay import Relay
@@ -19,6 +20,7 @@ from tests.conformance.api import eventually
 from tests.workloads.acting import SLEEP, Acting
 from workloads import actions, journal, tasks
 from workloads.api.workload_serializers import serialize_history_record
+from workloads.elastic.cluster_state import MOST_NODES
 from workloads.models import Attempt, Event, Workload
 from workloads.specs import Compute, Configuration, ElasticSettings, Environment, Gpus, Setup
 
@@ -331,3 +333,29 @@ def test_a_job_whose_change_fails_does_not_keep_others_from_theirs(
     assert [growing.workers(each) for each in (first, second)] == [1, 2]
     assert attempt_of(first).workers_wanted == 2
     assert ("heartbeat", str(growing.cluster.pk)) in requested_steps
+
+
+def test_of_a_cluster_that_is_too_large_it_is_said_once_that_nothing_grows(
+    growing: Growing, caplog: pytest.LogCaptureFixture
+) -> None:
+    workload = growing.start(1)
+    growing.acting.poll()
+    tasks.heartbeat(str(growing.cluster.pk))
+    names = [f"more-{number}" for number in range(MOST_NODES)]
+    Node.objects.bulk_create(
+        [Node(cluster=growing.cluster, name=name, is_ready=True) for name in names], batch_size=500
+    )
+    for _ in range(3):
+        tasks.scale(str(growing.cluster.pk))
+    assert growing.workers(workload) == 1
+    event = workload.events.get(reason="NoGrowth")
+    assert event.is_warning
+    assert event.text == (
+        "Muster does not raise its number of workers as long as its cluster has more than 5,000 "
+        "nodes or 50,000 unended pods: it does not look for room among so many."
+    )
+    logged = [each for each in caplog.messages if f"cluster {growing.cluster.pk} do not" in each]
+    assert len(logged) == 1
+
+    growing.until_pods(workload, 4, 4)
+    assert [each for each in caplog.messages if "grow again" in each]

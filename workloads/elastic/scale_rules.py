@@ -70,7 +70,7 @@ class ScaleChoice:
 
 def choose_workers(
     jobs: Sequence[ElasticJob],
-    load_state: Callable[[], ClusterState],
+    load_state: Callable[[], ClusterState | None],
     decide: Decide,
     *,
     now: float,
@@ -78,7 +78,7 @@ def choose_workers(
 ) -> ScaleChoice:
     """Choose how many workers the jobs of a cluster get now.
 
-    The state is only loaded where a job may grow.
+    The state is only loaded where a job may grow; without one there is no room.
     """
     lowered = {
         job.key: fewer
@@ -86,7 +86,8 @@ def choose_workers(
         if _is_due(job, now) and (fewer := count_kept_workers(job, now, times)) < job.workers
     }
     growing = [job for job in jobs if job.key not in lowered and may_grow(job, now)]
-    room = count_room(load_state(), growing, decide) if growing else {}
+    state = load_state() if growing else None
+    room = {} if state is None else count_room(state, growing, decide)
     raised = {
         job.key: job.workers + room[job.key]
         for job in growing

@@ -29,6 +29,7 @@ from workloads.journal.scaling import (
     drop_scaling,
     plan_scaling,
     record_foreign_scaling,
+    record_no_growth,
     record_room,
     record_scaling,
 )
@@ -73,6 +74,7 @@ __all__ = [
     "record_launch",
     "record_left_out_events",
     "record_listing",
+    "record_no_growth",
     "record_observations",
     "record_refusal",
     "record_release",

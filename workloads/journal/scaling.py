@@ -5,7 +5,7 @@ cluster has it. Whoever finds a plan after a kill compares it with the job and g
 """
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -26,7 +26,7 @@ from workloads.states import count_requested_pods
 
 SCALED_UP, SCALED_DOWN, SCALED_BY_OTHERS = "ScaledUp", "ScaledDown", "ScaledByOthers"
 """The reasons of the events of a change of the number of pods."""
-SCALE_REFUSED = "ScaleRefused"
+SCALE_REFUSED, NO_GROWTH = "ScaleRefused", "NoGrowth"
 PLAN_LIFE = timedelta(minutes=3)
 """How long a planned change may be begun: later there may be no room for it any more, or somebody
 may have decided otherwise.
@@ -124,6 +124,39 @@ def record_foreign_scaling(workload_id: uuid.UUID, attempt: int, job: Object) ->
             journal_tx, row.workload, job, SCALED_BY_OTHERS, text, before=before, after=after
         )
     return True
+
+
+def record_no_growth(attempts: Sequence[Attempt], text: str) -> None:
+    """Record why these attempts are not looked at for growth, once in the history of each.
+
+    One query where that was recorded for all of them. The rows are loaded with their workloads.
+    """
+    keys = {each.workload_id: f"no-growth-{each.number}" for each in attempts}
+    told = set(
+        Event.objects.filter(workload__in=list(keys), uid__in=set(keys.values()))
+        .order_by()
+        .values_list("workload", "uid")
+    )
+    new = [each for each in attempts if (each.workload_id, keys[each.workload_id]) not in told]
+    if not new:
+        return
+    with journal_transaction() as journal_tx:
+        for each in new:
+            workload = each.workload
+            Event.objects.get_or_create(
+                workload=workload,
+                uid=keys[workload.pk],
+                defaults={
+                    "attempt": each.number,
+                    "kind": Event.Kind.ACTION,
+                    "is_warning": True,
+                    "reason": NO_GROWTH,
+                    "text": text,
+                    "source": "Muster",
+                },
+            )
+            Workload.objects.filter(pk=workload.pk).update(changed=journal_tx.position)
+            journal_tx.mark_changed(workload.project_id)
 
 
 def record_room(with_room: Collection[int], without_room: Collection[int]) -> None:

@@ -47,11 +47,16 @@ STALE_AFTER = timedelta(minutes=3)
 """For how long a cluster's last answer tells what it has."""
 REFUSAL_PAUSE = timedelta(minutes=10)
 """How long a workload whose change the cluster refused is left alone."""
+TOO_MANY = (
+    f"more than {cluster_state.MOST_NODES:,} nodes or {cluster_state.MOST_PODS:,} unended pods"
+)
 SHORT_SECONDS = 0.5
 """Seconds of computing after which a cluster needs no rest."""
 
 _rests_until: dict[str, float] = {}
 """Until when clusters rest, by the monotonic clock of this process."""
+_too_large: set[str] = set()
+"""Clusters that this process has logged to be too large."""
 _looked_until: dict[str, int] = {}
 """Behind which attempt a cluster's next turn in this process begins."""
 
@@ -154,26 +159,42 @@ def _choose_workers(cluster: Cluster, loaded: Sequence[LoadedJob]) -> Mapping[st
     """Choose the new numbers of workers, by workload, and record which have room for more."""
     now = timezone.now()
 
-    def load_state() -> ClusterState:
-        return cluster_state.load_cluster_state(cluster, now)
+    def load_state() -> ClusterState | None:
+        try:
+            state = cluster_state.load_cluster_state(cluster, now)
+        except cluster_state.TooLarge:
+            _report_too_large(cluster, loaded)
+            return None
+        if str(cluster.pk) in _too_large:
+            _too_large.discard(str(cluster.pk))
+            log.warning("workloads of cluster %s grow again: it is small enough", cluster.pk)
+        return state
 
     options = settings.OPTIONS
     keys = {str(each.attempt.workload_id): each.attempt.pk for each in loaded}
-    try:
-        choice = scale_rules.choose_workers(
-            [each.job for each in loaded if each.job is not None],
-            load_state,
-            scheduling.decide,
-            now=now.timestamp(),
-            times=scale_rules.ScaleTimes(options.grow_after_seconds, options.shrink_after_seconds),
-        )
-    except cluster_state.TooLarge:
-        log.warning("cluster %s has too many nodes or pods to scale its workloads", cluster.pk)
-        return {}
+    choice = scale_rules.choose_workers(
+        [each.job for each in loaded if each.job is not None],
+        load_state,
+        scheduling.decide,
+        now=now.timestamp(),
+        times=scale_rules.ScaleTimes(options.grow_after_seconds, options.shrink_after_seconds),
+    )
     journal.record_room(
         [keys[key] for key in choice.with_room], [keys[key] for key in choice.without_room]
     )
     return choice.workers
+
+
+def _report_too_large(cluster: Cluster, loaded: Sequence[LoadedJob]) -> None:
+    """Say that no workload of a cluster grows: in the log once, in each one's history once."""
+    if str(cluster.pk) not in _too_large:
+        _too_large.add(str(cluster.pk))
+        log.warning("workloads of cluster %s do not grow: it has %s", cluster.pk, TOO_MANY)
+    journal.record_no_growth(
+        [each.attempt for each in loaded],
+        f"Muster does not raise its number of workers as long as its cluster has {TOO_MANY}: it "
+        "does not look for room among so many.",
+    )
 
 
 def _set_workers(client: Client, loaded: LoadedJob, wanted: int) -> None:
