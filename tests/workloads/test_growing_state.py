@@ -316,5 +316,6 @@ def test_the_history_of_an_attempt_is_bounded_and_counts_what_it_leaves_out(cast
     entry = workload.events.get(reason="EventLeftOut")
     assert (entry.count, entry.is_warning) == (2, True)
     assert entry.text == (
-        "A change of its number of pods was left out. The history keeps 20,000 of one attempt."
+        "An earlier change of its pods was left out. A workload keeps the newest 20,000 of an "
+        "attempt."
     )

@@ -78,7 +78,7 @@ def count_left_out_change(workload: Workload) -> None:
     )
     entry, is_new = _get_or_create_entry(workload, "left-out-changes", text, 1)
     if not is_new:
-        Event.objects.filter(pk=entry.pk).update(count=F("count") + 1, at=timezone.now())
+        Event.objects.filter(pk=entry.pk).update(count=F("count") + len(oldest), at=timezone.now())
 
 
 def _get_or_create_entry(workload: Workload, key: str, text: str, count: int) -> tuple[Event, bool]:
