@@ -126,7 +126,7 @@ def calculate_pause(job: ElasticJob, times: ScaleTimes) -> float:
     if not job.give_ups:
         return times.room
     # More than so many doublings reach the longest pause from a second.
-    doubled = max(times.room or times.patience, 1.0) * 2 ** min(job.give_ups, 12)
+    doubled = max(times.room or times.patience, 1.0) * (1 << min(job.give_ups, 12))
     return max(times.room, min(doubled, LONGEST_PAUSE))
 
 

@@ -13,6 +13,7 @@ from clusters.models import Node
 from workloads.diagnosis import NodeCapacity, NodeLoss, ResourceAmounts
 from workloads.fit.held_amounts import HeldAmounts, load_held_amounts
 from workloads.journal.cluster_events import parse_moment
+from workloads.kube_objects import Object
 
 CACHE_SECONDS = 5
 """Seconds for which an answer is cached: many pages ask the same, and each answer adds up all
@@ -71,5 +72,5 @@ def _find_loss(node: Node) -> NodeLoss | None:
     """Return since when a node is not ready, by its condition; None where it is."""
     if node.is_ready:
         return None
-    ready = next((each for each in node.conditions if each.get("type") == "Ready"), {})
+    ready: Object = next((each for each in node.conditions if each.get("type") == "Ready"), {})
     return NodeLoss(parse_moment(ready.get("since")), ready.get("status") != "False")
