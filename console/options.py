@@ -236,7 +236,9 @@ class Options(BaseSettings):
         le=DAY,
         description=(
             "how long quota and nodes must have had room before an elastic workload gets more "
-            "workers, and how long the number of its workers stays as it is after a change"
+            "workers, and how long the number of its workers stays as it is after a change; "
+            "room for twice as long for each time within a day that workers were given up, at most "
+            "an hour"
         ),
     )
     shrink_after_seconds: int = Field(
