@@ -107,7 +107,7 @@ class GivingWay:
     def _may_evict(self, candidate: Candidate) -> bool:
         """Return whether a gang may take from others yet; it waits again when it may not."""
         gang = candidate.gang
-        if gang.is_exempt or gang.key in self._victim_keys:
+        if gang.is_exempt:
             return False
         end = gang.created_at + gang.preemption_delay
         if gang.preemption_delay > 0 and end > self._state.now:
@@ -368,7 +368,6 @@ class GivingWay:
     def _settle(self, action: Action, candidate: Candidate, plan: EvictionPlan, fit: Fit) -> None:
         moved = {pod.uid: unit.gang for unit in plan.units for pod in unit.pods}
         mine = Fit([place for place in fit.places if place.pod.uid not in moved], True)
-        self._victim_keys.update(unit.gang.key for unit in plan.units)
         self._pass.outcome.evictions += plan.build_evictions(action, candidate.gang)
         givers = {unit.gang.key for unit in plan.units}
         self._givers |= givers

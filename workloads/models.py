@@ -417,6 +417,10 @@ class Event(models.Model):
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", db_index=False
     )
     """Who is still to be told of it on their next page."""
+    pods_before = models.PositiveIntegerField(null=True)
+    """Pods that the job wanted before a change of their number; None for any other event."""
+    pods_after = models.PositiveIntegerField(null=True)
+    """Pods that it wants since."""
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
 
     class Meta:

@@ -22,6 +22,7 @@ from workloads import actions, journal, tasks
 from workloads.api.workload_serializers import serialize_history_record
 from workloads.elastic.cluster_state import MOST_NODES
 from workloads.models import Attempt, Event, Workload
+from workloads.queries import EventWords
 from workloads.specs import Compute, Configuration, ElasticSettings, Environment, Gpus, Setup
 
 pytestmark = pytest.mark.pods
@@ -155,7 +156,7 @@ def test_it_grows_from_one_to_four_and_gives_up_what_waits(growing: Growing) -> 
     assert scale_events(workload) == [("ScaledUp", 1, 4)]
     raised = workload.events.get(reason="ScaledUp")
     assert (raised.kind, raised.by, raised.text) == (
-        Event.Kind.ACTION,
+        Event.Kind.SCALE,
         None,
         "Muster raised it from 1 to 4 pods: quota and nodes have had room.",
     )

@@ -238,7 +238,10 @@ def _serialize_disruption(disruption: Disruption, taker: str) -> Body:
 
 
 def serialize_history_record(row: Event, workload: Workload, words: EventWords) -> Body:
-    """Return an entry of the history: a change of status, or an event."""
+    """Return an entry of the history: a change of status, or an event.
+
+    The event of a change of the number of pods also has `scale`.
+    """
     is_status = row.new in PHASES
     content: Body = (
         {"phaseUpdate": {"phase": row.new, "phaseMessage": row.text}}

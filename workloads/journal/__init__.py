@@ -71,6 +71,7 @@ __all__ = [
     "reconcile_workload",
     "record_delay",
     "record_disruptions",
+    "record_foreign_scaling",
     "record_launch",
     "record_left_out_events",
     "record_listing",

@@ -13,7 +13,9 @@ from workloads.journal.transactions import journal_transaction
 from workloads.models import Event, Workload
 
 MAX_EVENTS = 20_000
-"""Events of one attempt that are kept: of its cluster, and of changes of its number of pods."""
+"""Events of one attempt that are kept, of the cluster and of changes of its pods each."""
+MOST_DELETED = 1000
+"""Changes that are deleted at once."""
 LEFT_OUT = "EventLeftOut"
 """The reason of the history's entry that says so."""
 
@@ -67,16 +69,23 @@ def record_left_out_events(
             journal_tx.mark_changed(workload.project_id)
 
 
-def count_left_out_change(workload: Workload) -> None:
-    """Say in the history, once an attempt, how many changes of the number of pods it leaves out.
+def make_room_for_change(workload: Workload) -> None:
+    """Delete the oldest changes of the attempt's pods, so that one more can be written.
 
-    In a transaction of the journal.
+    The history says how many. The caller notes that the workload has changed.
     """
+    rows = Event.objects.filter(
+        workload=workload, attempt=workload.attempt, kind=Event.Kind.SCALE
+    ).order_by("-at", "-id")
+    oldest = list(rows.values_list("pk", flat=True)[MAX_EVENTS - 1 :][:MOST_DELETED])
+    if not oldest:
+        return
+    Event.objects.filter(pk__in=oldest).delete()
     text = (
-        "A change of its number of pods was left out. The history keeps "
-        f"{MAX_EVENTS:,} of one attempt."
+        "An earlier change of its pods was left out. A workload keeps the newest "
+        f"{MAX_EVENTS:,} of an attempt."
     )
-    entry, is_new = _get_or_create_entry(workload, "left-out-changes", text, 1)
+    entry, is_new = _get_or_create_entry(workload, "left-out-changes", text, len(oldest))
     if not is_new:
         Event.objects.filter(pk=entry.pk).update(count=F("count") + len(oldest), at=timezone.now())
 

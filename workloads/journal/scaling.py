@@ -15,7 +15,7 @@ from django.utils import timezone
 from clusters.job_kinds import JOB_KINDS
 from workloads.elastic import replicas
 from workloads.journal.batch_writing import write_batch
-from workloads.journal.left_out_events import MAX_EVENTS, count_left_out_change
+from workloads.journal.left_out_events import make_room_for_change
 from workloads.journal.observed_objects import Observation, parse_objects
 from workloads.journal.transactions import JournalTransaction, journal_transaction
 from workloads.kube_objects import Object
@@ -206,25 +206,17 @@ def _create_event(
     is_warning: bool = False,
     pods: tuple[int, int] | tuple[None, None] = (None, None),
 ) -> None:
-    if _has_room(workload):
-        Event.objects.create(
-            workload=workload,
-            attempt=workload.attempt,
-            kind=Event.Kind.ACTION if pods == (None, None) else Event.Kind.SCALE,
-            is_warning=is_warning,
-            reason=reason,
-            text=text,
-            source="Muster",
-            pods_before=pods[0],
-            pods_after=pods[1],
-        )
-    else:
-        count_left_out_change(workload)
+    make_room_for_change(workload)
+    Event.objects.create(
+        workload=workload,
+        attempt=workload.attempt,
+        kind=Event.Kind.ACTION if pods == (None, None) else Event.Kind.SCALE,
+        is_warning=is_warning,
+        reason=reason,
+        text=text,
+        source="Muster",
+        pods_before=pods[0],
+        pods_after=pods[1],
+    )
     Workload.objects.filter(pk=workload.pk).update(changed=journal_tx.position)
     journal_tx.mark_changed(workload.project_id)
-
-
-def _has_room(workload: Workload) -> bool:
-    """Return whether the history takes another change of the present attempt."""
-    rows = workload.events.filter(attempt=workload.attempt, kind=Event.Kind.SCALE).order_by()
-    return rows.count() < MAX_EVENTS

@@ -14,7 +14,7 @@ from django.utils import timezone
 from console.errors import Clash
 from projects.models import Project, User
 from workloads import runtime_limits
-from workloads.asset_uses import AssetReference, build_used_asset_rows
+from workloads.asset_references import AssetReference, build_used_asset_rows
 from workloads.journal import scaling, workload_writing
 from workloads.journal.transactions import journal_transaction
 from workloads.manifests import choose_target

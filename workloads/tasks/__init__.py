@@ -47,6 +47,7 @@ _EVERY = {
     "workloads.tasks.sweeping.sweep": settings.OPTIONS.sweep_seconds,
     "workloads.tasks.limiting.limit": 15,
     "workloads.tasks.disruptions.tell_disruptions": 5,
+    "workloads.tasks.scaling.scale_all": 10,
     "workloads.tasks.polling.poll_all": settings.OPTIONS.poll_seconds,
     "clusters.tasks.heartbeats": 30,
     "workloads.tasks.retaining.retain": 3600,

@@ -28,7 +28,7 @@ def scale_running_attempts(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) 
 
 
 class Migration(migrations.Migration):
-    dependencies = [("workloads", "0009_orders_from_indexes")]
+    dependencies = [("workloads", "0010_disruptions")]
 
     operations = [
         migrations.AddField(
