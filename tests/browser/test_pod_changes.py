@@ -46,15 +46,15 @@ ran("worker", 2, 0.4, 11.2)
 ran("worker", 1, 21)
 ran("worker", 2, 21.2, 33)
 ran("worker", 2, 37)
-def told(minutes, reason, text="", cause=None, **more):
+def create_event(minutes, reason, text="", cause=None, **more):
     Event.objects.create(workload=train, attempt=1, kind="scale",
         at=begin + timedelta(minutes=minutes),
         reason=reason, source="Muster", uid=f"lost-{minutes}", text=text, cause=cause, **more)
-told(11, "Reclaimed", is_warning=True, notice_to=bob, cause={"action": "reclaim", "pods": 2,
+create_event(11, "Reclaimed", is_warning=True, notice_to=bob, cause={"action": "reclaim", "pods": 2,
     "gpus": "2", "namespace": b.namespace, "pods_before": 4, "is_open": False, "pods_after": 2,
     "resumed_step": 410, "lost_steps": 3, "lost_seconds": 6.2})
-told(21, "ScaledUp", "It grows from 2 to 4 pods: there is room.")
-told(33, "NodeLost", is_warning=True, cause={"action": "node-lost", "pods": 1, "gpus": "1",
+create_event(21, "ScaledUp", "It grows from 2 to 4 pods: there is room.")
+create_event(33, "NodeLost", is_warning=True, cause={"action": "node-lost", "pods": 1, "gpus": "1",
     "nodes": ["gpu-node-3"], "pods_before": 4, "is_open": False, "pods_after": 3,
     "resumed_step": 1290, "lost_steps": 0, "lost_seconds": 9})
 print(json.dumps({"train": str(train.pk), "project": a.pk}))
