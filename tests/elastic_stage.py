@@ -152,6 +152,10 @@ class Training:
         path = f"{PODS.format(namespace=self.namespace)}/{self.name}-{pod}"
         self.stage.kube.delete(path).ok()
 
+    def stop(self) -> None:
+        """Request its stop."""
+        self.stage.ask("POST", f"/workloads/distributed/{self.id}/suspend")
+
     def remove(self) -> None:
         """Delete it and wait until nothing of it is left in its cluster."""
         with contextlib.suppress(Refused):
