@@ -215,7 +215,7 @@ def test_a_new_scheduler_knows_the_devices_that_are_in_use(bench: Bench) -> None
 def test_a_pass_that_is_not_stored_is_done_again(bench: Bench) -> None:
     bench.pod("one", {GPU: 4})
     with pytest.raises(ApiError), bench.store.transaction():
-        bench.scheduler.reconcile(("", ""))
+        bench.run_pass()
         raise ApiError(507, "InsufficientStorage", "the disk is full")
     assert bench.placed() == set()
 

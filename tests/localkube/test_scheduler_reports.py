@@ -166,7 +166,7 @@ def test_an_event_is_counted_again_after_five_minutes_only(
         monkeypatch.setattr(
             clock, "current_time", lambda minutes=minutes: start + timedelta(minutes=minutes)
         )
-        bench.scheduler.reconcile(("", ""))
+        bench.run_pass()
 
     (event,) = bench.events("pend")
     assert event["count"] == 2
@@ -177,7 +177,7 @@ def test_nothing_is_written_while_nothing_changes(bench: Bench) -> None:
     bench.pod("one")
     bench.settle()
     before = bench.store.rv
-    bench.scheduler.reconcile(("", ""))
+    bench.run_pass()
     bench.restart()
     bench.settle()
 
