@@ -14,6 +14,7 @@ from workloads import specs
 from workloads.specs import (
     Compute,
     Configuration,
+    DataDelivery,
     ElasticSettings,
     Environment,
     Gpus,
@@ -85,6 +86,20 @@ def test_preemptibility_is_as_said_or_else_by_priority(
 def test_any_spec_comes_back_from_its_row_as_it_went_in(spec: Spec) -> None:
     assert find_problems(spec) == ()
     assert specs.decode_spec(json.loads(json.dumps(specs.encode_spec(spec)))) == spec
+
+
+def test_data_delivery_comes_back_from_its_row_as_it_went_in() -> None:
+    spec = train1(
+        data_delivery=DataDelivery(4, 20_480, Compute(cpu_request="2", memory_limit="8Gi"), "other")
+    )
+    stored = json.loads(json.dumps(specs.encode_spec(spec)))
+    assert stored["data_delivery"] == {
+        "workers": 4,
+        "units": 20_480,
+        "compute": {"cpu_request": "2", "memory_limit": "8Gi"},
+        "image": "other",
+    }
+    assert specs.decode_spec(stored) == spec
 
 
 def test_what_is_default_is_not_stored() -> None:

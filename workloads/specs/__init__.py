@@ -49,6 +49,7 @@ from workloads.specs.pod_setup import (
 from workloads.specs.spec import (
     DEFAULT_MPI,
     UNCHANGED,
+    DataDelivery,
     ElasticSettings,
     Lifecycle,
     MasterChanges,
@@ -73,6 +74,7 @@ __all__ = [
     "Compute",
     "ConfigMap",
     "Configuration",
+    "DataDelivery",
     "ElasticSettings",
     "EmptyDir",
     "Environment",

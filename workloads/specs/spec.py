@@ -115,6 +115,24 @@ class MpiSettings:
     ssh_path: str = "/root/.ssh"
 
 
+UNLIMITED = Compute()
+"""A compute that requests nothing and limits nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataDelivery:
+    """Data workers: pods without GPUs that load what the ranks train on.
+
+    `units` elements are prepared before GPUs are taken; with 0 the training starts at once.
+    `compute` is that of each data worker, without GPUs; an empty `image` is that of the workers.
+    """
+
+    workers: int
+    units: int
+    compute: Compute = UNLIMITED
+    image: str = ""
+
+
 DEFAULT_MPI = MpiSettings()
 """One process per worker, and a launcher that is created with the workers."""
 
@@ -175,6 +193,7 @@ class Spec:
     mpi: MpiSettings = DEFAULT_MPI
     runs: int = 1
     parallelism: int = 1
+    data_delivery: DataDelivery | None = None
     lifecycle: Lifecycle = Lifecycle()
 
     @property
