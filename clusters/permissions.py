@@ -19,6 +19,7 @@ from clusters.kube.resources import (
     QUEUES,
     SECRETS,
     SERVICEACCOUNTS,
+    SERVICES,
     STORAGECLASSES,
     Resource,
 )
@@ -58,6 +59,7 @@ _JOB_VERBS = {
     "get": "looks at one",
     **_WATCH_VERBS,
     "create": "launches workloads",
+    "patch": "resumes a job that waited for its data",
     "delete": "stops and deletes workloads",
 }
 _KEEP_VERBS = {
@@ -72,6 +74,13 @@ _CLAIM_VERBS = {
     "list": "finds what is there",
     "create": "makes new volumes",
     "delete": "deletes them with workloads",
+}
+
+_SERVICE_VERBS = {
+    "get": "looks at one",
+    "list": "finds what is there",
+    "create": "names the data workers of a workload",
+    "delete": "removes it with them",
 }
 
 _VERBS_BY_KIND: tuple[tuple[Resource, str, dict[str, str]], ...] = (
@@ -95,6 +104,7 @@ _VERBS_BY_KIND: tuple[tuple[Resource, str, dict[str, str]], ...] = (
     (EVENTS, "", _WATCH_VERBS),
     (PODGROUPS, "", {"get": "sees why a workload waits", **_WATCH_VERBS}),
     (PERSISTENTVOLUMECLAIMS, "", _CLAIM_VERBS),
+    (SERVICES, "", _SERVICE_VERBS),
     (NAMESPACES, "", _MANAGE_VERBS),
     (QUEUES, "", _MANAGE_VERBS),
     (SECRETS, "", _MANAGE_VERBS),

@@ -1,13 +1,14 @@
 """The cluster objects of a submission, for the launch step and for the pages that show them."""
 
 from django.conf import settings
+from django.utils.crypto import salted_hmac
 
 from clusters.models import Cluster
 from environments import cluster_secrets
 from projects.models import Project
 from workloads import placement_rules
 from workloads.kube_objects import Object
-from workloads.manifests import Images, build_objects
+from workloads.manifests import HIDDEN_KEY, Images, build_objects
 from workloads.manifests.placement import NodePools
 from workloads.models import Workload
 from workloads.specs import Spec, decode_spec
@@ -16,10 +17,19 @@ UNKNOWN_ID = "00000000-0000-0000-0000-000000000000"
 """Id in objects that are only shown: a workload has none before it is submitted."""
 
 
-def build_for_workload(workload: Workload) -> list[Object]:
+def build_for_launch(workload: Workload) -> list[Object]:
+    """Build the objects of a workload's current attempt for its cluster, secrets included.
+
+    Two queries. Raises UnreadableSpec and CannotBuild.
+    """
+    return build_for_workload(workload, _derive_delivery_key(workload))
+
+
+def build_for_workload(workload: Workload, delivery_key: str = HIDDEN_KEY) -> list[Object]:
     """Build the objects of a workload's current attempt, the job last.
 
-    Two queries. Raises BadSpec and CannotBuild.
+    Without the key of data delivery they are only to be shown. Two queries. Raises UnreadableSpec
+    and CannotBuild.
     """
     return _build(
         decode_spec(workload.spec),
@@ -29,6 +39,7 @@ def build_for_workload(workload: Workload) -> list[Object]:
         workload_id=str(workload.pk),
         attempt=workload.attempt,
         job_kind=workload.job_kind,
+        delivery_key=delivery_key,
     )
 
 
@@ -49,6 +60,7 @@ def _build(
     workload_id: str,
     attempt: int = 1,
     job_kind: str = "",
+    delivery_key: str = HIDDEN_KEY,
 ) -> list[Object]:
     return build_objects(
         spec,
@@ -59,4 +71,14 @@ def _build(
         job_kind=job_kind,
         pull_secrets=cluster_secrets.list_pull_secret_names(project),
         pools=pools,
+        delivery_key=delivery_key,
     )
+
+
+def _derive_delivery_key(workload: Workload) -> str:
+    """Return the secret of an attempt's ranks and data workers: 64 hex digits.
+
+    Derived, so that it is stored nowhere, and each try of the launch builds the same objects.
+    """
+    value = f"{workload.pk}/{workload.attempt}"
+    return salted_hmac("muster.data-delivery", value, algorithm="sha256").hexdigest()

@@ -20,6 +20,7 @@ from workloads.specs import (
     Compute,
     ConfigMap,
     Configuration,
+    DataDelivery,
     ElasticSettings,
     EmptyDir,
     Environment,
@@ -251,6 +252,47 @@ CASES: Mapping[str, GoldenCase] = {
         ),
         OPERATOR,
     ),
+    "pytorch-data-workers": GoldenCase(
+        train1(
+            setup=EVERYTHING,
+            data_delivery=DataDelivery(
+                2, 20_480, Compute(cpu_request="4", memory_request="8Gi"), "team/loader:1"
+            ),
+        )
+    ),
+    "pytorch-data-workers-at-once": GoldenCase(
+        train1(
+            setup=_with_setup("torchrun", "train.py"),
+            configuration=Configuration.WORKERS_ONLY,
+            data_delivery=DataDelivery(1, 0),
+        ),
+        PLAIN,
+    ),
+    "pytorch-trainer-v2-data-workers": GoldenCase(
+        train1(
+            setup=_with_setup("torchrun", "train.py"),
+            data_delivery=DataDelivery(2, 1_000),
+        ),
+        TRAINER,
+    ),
+    "mpi-data-workers": GoldenCase(
+        train1(
+            framework=Framework.MPI,
+            setup=_with_setup("mpirun", "-np", "4", "python", "train.py"),
+            master=MasterChanges(gpus=Gpus(0)),
+            mpi=MpiSettings(2),
+            data_delivery=DataDelivery(2, 1_000),
+        )
+    ),
+    "mpi-training-operator-data-workers": GoldenCase(
+        train1(
+            framework=Framework.MPI,
+            setup=_with_setup("mpirun", "-np", "2", "python", "train.py"),
+            data_delivery=DataDelivery(2, 1_000),
+        ),
+        OPERATOR,
+    ),
+    "standard-data-workers": GoldenCase(one_pod(data_delivery=DataDelivery(8, 1_000))),
     "half-a-gpu": GoldenCase(
         one_pod(
             setup=replace(

@@ -15,6 +15,7 @@ from workloads.specs import (
     Compute,
     ConfigMap,
     Configuration,
+    DataDelivery,
     ElasticSettings,
     EmptyDir,
     Environment,
@@ -139,6 +140,20 @@ COMPUTES = st.builds(
     st.sampled_from(["", "1Ti"]),
     st.booleans(),
     EXTENDED,
+)
+
+DATA_DELIVERIES = st.none() | st.builds(
+    DataDelivery,
+    st.integers(1, 8),
+    st.integers(0, 1_000_000_000),
+    st.builds(
+        Compute,
+        cpu_request=st.just("") | QUANTITIES,
+        cpu_limit=st.sampled_from(["", "64"]),
+        memory_request=st.just("") | MEMORY,
+        memory_limit=st.sampled_from(["", "1Ti"]),
+    ),
+    st.just("") | IMAGES,
 )
 
 CHANGEABLE = st.sampled_from([VolumeAccess.READ_WRITE, VolumeAccess.READ_ONLY])
@@ -307,7 +322,12 @@ _DISTRIBUTED: dict[str, Any] = {
     "workers": st.integers(1, 10_000),
 }
 
-WITH_MASTER = _project(setup=setups(st.sampled_from(VolumeAccess)), master=CHANGES, **_DISTRIBUTED)
+WITH_MASTER = _project(
+    setup=setups(st.sampled_from(VolumeAccess)),
+    master=CHANGES,
+    data_delivery=DATA_DELIVERIES,
+    **_DISTRIBUTED,
+)
 
 WORKERS_ONLY = _project(
     setup=setups(), configuration=st.just(Configuration.WORKERS_ONLY), **_DISTRIBUTED
@@ -319,6 +339,7 @@ ELASTIC = _project(
     elastic=st.builds(
         ElasticSettings, st.integers(1, 4), st.integers(5, 100), st.none() | st.integers(0, 100)
     ),
+    data_delivery=DATA_DELIVERIES,
     **_DISTRIBUTED | {"workers": st.just(4)},
 )
 
@@ -358,6 +379,7 @@ MPI = _project(
     setup=setups(),
     master=CHANGES,
     mpi=st.builds(MpiSettings, st.integers(1, 8), st.sampled_from(LauncherCreation), PATHS),
+    data_delivery=DATA_DELIVERIES,
     **_DISTRIBUTED
     | {
         "framework": st.just(Framework.MPI),

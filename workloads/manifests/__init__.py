@@ -10,11 +10,13 @@ from workloads.manifests.job_targets import (
     find_refusals,
 )
 from workloads.manifests.keys import ATTEMPT, MANAGED_BY, MUSTER, WORKLOAD, build_selector
+from workloads.manifests.pod_templates import HIDDEN_KEY
 from workloads.manifests.volumes import Images
 from workloads.manifests.yaml_text import dump_yaml
 
 __all__ = [
     "ATTEMPT",
+    "HIDDEN_KEY",
     "MANAGED_BY",
     "MUSTER",
     "WORKLOAD",

@@ -6,6 +6,7 @@ from clusters.capabilities import UNKNOWN, Capabilities
 from clusters.job_kinds import JobKind, JobShape
 from workloads.kube_objects import Object
 from workloads.manifests import (
+    data_delivery,
     job_targets,
     keys,
     launchers,
@@ -16,7 +17,7 @@ from workloads.manifests import (
     volumes,
 )
 from workloads.manifests.placement import NO_POOLS, NodePools
-from workloads.manifests.pod_templates import Identity
+from workloads.manifests.pod_templates import HIDDEN_KEY, Identity
 from workloads.manifests.volumes import IMAGES, Images
 from workloads.specs import Spec
 
@@ -45,6 +46,7 @@ def build_objects(
     job_kind: str = "",
     pull_secrets: tuple[str, ...] = (),
     pools: NodePools = NO_POOLS,
+    delivery_key: str = HIDDEN_KEY,
 ) -> list[Object]:
     """Build the objects of one attempt, in the order in which to create them.
 
@@ -54,8 +56,9 @@ def build_objects(
     before its end has been seen.
 
     `job_kind` is the kind that was decided on before ("kubeflow.org/v1/PyTorchJob"), `pull_secrets`
-    are those of the project, beside the environment's own; `pools` are the cluster's. Raises
-    CannotBuild.
+    are those of the project, beside the environment's own; `pools` are the cluster's, and
+    `delivery_key` is the secret between ranks and data workers, which objects that are only shown
+    lack. Raises CannotBuild.
     """
     if spec.is_distributed and spec.framework is None:
         raise CannotBuild("a distributed workload has a framework")
@@ -69,9 +72,16 @@ def build_objects(
         images=images,
         pull_secrets=pull_secrets,
         pools=pools,
+        delivery_key=delivery_key,
     )
     target_kind = job_kind or job_targets.choose_target(spec, capabilities).job_kind
-    return [*_build_claims(spec, identity), *_build_job(spec, identity, capabilities, target_kind)]
+    *others, job = _build_job(spec, identity, capabilities, target_kind)
+    return [
+        *_build_claims(spec, identity),
+        *data_delivery.build_objects(spec, identity),
+        *others,
+        data_delivery.suspend_job(spec, job),
+    ]
 
 
 def _build_job(

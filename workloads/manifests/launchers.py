@@ -3,6 +3,7 @@
 from clusters.job_kinds import JobKind
 from workloads.kube_objects import Object
 from workloads.manifests import training
+from workloads.manifests.delivery_variables import build_launcher_variables
 from workloads.manifests.pod_templates import Identity
 from workloads.specs import RestartPolicy, Spec
 
@@ -36,6 +37,7 @@ def _build_replicas(spec: Spec, identity: Identity, kind: JobKind) -> Object:
         1,
         container=kind.container,
         default=RestartPolicy.ON_FAILURE if kind.has_ssh else RestartPolicy.NEVER,
+        variables=build_launcher_variables(spec, identity.attempt),
     )
     workers = training.build_replica(
         spec,

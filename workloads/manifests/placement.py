@@ -30,11 +30,13 @@ class NodePools:
 NO_POOLS = NodePools()
 
 
-def build_placement(setup: Setup, workload_id: str, pools: NodePools = NO_POOLS) -> Object:
+def build_placement(
+    setup: Setup, workload_id: str, pools: NodePools = NO_POOLS, *, has_data_workers: bool = False
+) -> Object:
     """Build the fields of a pod that choose its nodes; {} for any node."""
     affinity = {
         **_build_node_affinity(setup.node_pools, pools),
-        **_build_pod_affinity(setup.topology, workload_id),
+        **_build_pod_affinity(setup.topology, workload_id, has_data_workers),
     }
     selector = {each.key: each.value for each in setup.node_selector}
     if setup.node_type:
@@ -74,17 +76,19 @@ def _build_in_term(key: str, values: list[str]) -> Object:
     return {"matchExpressions": [{"key": key, "operator": "In", "values": values}]}
 
 
-def _build_pod_affinity(topology: Topology | None, workload_id: str) -> Object:
-    """Place the pod near the other pods of the workload.
+def _build_pod_affinity(
+    topology: Topology | None, workload_id: str, has_data_workers: bool
+) -> Object:
+    """Place the pod near the other pods of the workload, data workers left out.
 
     The first pod goes anywhere: Kubernetes exempts a pod that matches its own rule.
     """
     if topology is None:
         return {}
-    term: Object = {
-        "labelSelector": {"matchLabels": {keys.WORKLOAD: workload_id}},
-        "topologyKey": topology.key,
-    }
+    selector: Object = {"matchLabels": {keys.WORKLOAD: workload_id}}
+    if has_data_workers:
+        selector["matchExpressions"] = [{"key": keys.ROLE, "operator": "DoesNotExist"}]
+    term: Object = {"labelSelector": selector, "topologyKey": topology.key}
     if topology.required:
         return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     return {

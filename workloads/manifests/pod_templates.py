@@ -1,14 +1,18 @@
 """The parts of a pod template that all frameworks share."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from workloads import kube_objects, quantities
 from workloads.kube_objects import Object
 from workloads.manifests import keys, placement, volumes
+from workloads.manifests.delivery_variables import DeliveryRole, build_variables
 from workloads.manifests.volumes import IMAGES, Images
 from workloads.specs import Compute, Gpus, Pair, Security, Setup, Spec, Variable, VariableSource
+
+HIDDEN_KEY = "…"
+"""What stands for the key of data delivery in objects that are only shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +20,7 @@ class Identity:
     """The workload and attempt that objects belong to, and what their cluster has for them.
 
     `scheduler` places their pods, "" is the cluster's own; `classes` are the PriorityClasses that
-    its pods name.
+    its pods name. `delivery_key` is the attempt's secret between ranks and data workers.
     """
 
     workload_id: str
@@ -26,6 +30,7 @@ class Identity:
     images: Images = IMAGES
     pull_secrets: tuple[str, ...] = ()
     pools: placement.NodePools = placement.NO_POOLS
+    delivery_key: str = HIDDEN_KEY
 
 
 def build_metadata(spec: Spec, identity: Identity) -> Object:
@@ -73,13 +78,15 @@ def build_pod_template(
     container: str,
     rank_0: bool,
     variables: Mapping[str, str] | None = None,
+    role: DeliveryRole = DeliveryRole.RANK,
 ) -> Object:
     """Build a pod template with one container of this name.
 
     `rank_0` pods may write where only rank 0 may. `variables` are defaults that the person's own
-    variables of the same name replace.
+    variables of the same name replace. `role` is that in the delivery of data, if there is any.
     """
-    container_object = _build_container(setup, container, rank_0, variables or {})
+    environment = build_environment(setup, variables, build_variables(spec, identity.attempt, role))
+    container_object = _build_container(setup, container, rank_0, environment)
     return {
         "metadata": build_template_metadata(spec, setup, identity),
         "spec": _build_pod_spec(spec, setup, identity, container_object),
@@ -109,7 +116,15 @@ def _build_pod_spec(spec: Spec, setup: Setup, identity: Identity, container: Obj
         pod["schedulerName"] = identity.scheduler
     if spec.lifecycle.priority is not None and spec.lifecycle.priority.value in identity.classes:
         pod["priorityClassName"] = spec.lifecycle.priority.value
-    pod |= placement.build_placement(setup, identity.workload_id, identity.pools)
+    pod |= placement.build_placement(
+        setup,
+        identity.workload_id,
+        identity.pools,
+        has_data_workers=spec.data_delivery is not None,
+    )
+    if setup.security.host_network and spec.data_delivery is not None:
+        # With the node's own DNS the names of data workers would not be found.
+        pod["dnsPolicy"] = "ClusterFirstWithHostNet"
     if secrets := build_pull_secrets(setup, identity):
         pod["imagePullSecrets"] = secrets
     if spec.lifecycle.grace_seconds is not None:
@@ -132,7 +147,7 @@ def build_pull_secrets(setup: Setup, identity: Identity) -> list[Object]:
     ]
 
 
-def _build_container(setup: Setup, name: str, rank_0: bool, defaults: Mapping[str, str]) -> Object:
+def _build_container(setup: Setup, name: str, rank_0: bool, variables: list[Object]) -> Object:
     environment = setup.environment
     container: Object = {"name": name, "image": environment.image_reference}
     if environment.pull_policy is not None:
@@ -144,7 +159,7 @@ def _build_container(setup: Setup, name: str, rank_0: bool, defaults: Mapping[st
     ):
         if value:
             container[field] = value
-    if variables := build_environment(setup, defaults):
+    if variables:
         container["env"] = variables
     if resources := build_resources(setup.compute):
         container["resources"] = resources
@@ -157,15 +172,26 @@ def _build_container(setup: Setup, name: str, rank_0: bool, defaults: Mapping[st
     return container
 
 
-def build_environment(setup: Setup, defaults: Mapping[str, str] | None = None) -> list[Object]:
-    """Build the variables of a container: `defaults` that are not replaced, then the person's."""
+def build_environment(
+    setup: Setup, defaults: Mapping[str, str] | None = None, fixed: Sequence[Object] = ()
+) -> list[Object]:
+    """Build the variables of a container: `defaults` that are not replaced, then the person's.
+
+    The `fixed` ones come before them, and take the place of the person's own.
+    """
+    fixed_names = {variable["name"] for variable in fixed}
     own_names = {variable.name for variable in setup.environment.variables}
     variables: list[Object] = [
         {"name": key, "value": value}
         for key, value in (defaults or {}).items()
         if key not in own_names
     ]
-    return [*variables, *(_build_variable(variable) for variable in setup.environment.variables)]
+    own_variables = (
+        _build_variable(variable)
+        for variable in setup.environment.variables
+        if variable.name not in fixed_names
+    )
+    return [*fixed, *variables, *own_variables]
 
 
 def _build_variable(variable: Variable) -> Object:

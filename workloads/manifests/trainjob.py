@@ -11,6 +11,7 @@ from clusters.capabilities import Capabilities, TrainingRuntime
 from clusters.job_kinds import JobKind
 from workloads.kube_objects import Object
 from workloads.manifests import keys, placement, pod_templates, volumes
+from workloads.manifests.delivery_variables import DeliveryRole, build_variables
 from workloads.manifests.pod_templates import Identity
 from workloads.specs import S3, Framework, Git, Problem, Setup, Spec
 from workloads.specs.choices import VolumeAccess
@@ -52,7 +53,9 @@ def build_job(
     ):
         if value:
             trainer[field] = list(value)
-    if variables := pod_templates.build_environment(spec.setup):
+    if variables := pod_templates.build_environment(
+        spec.setup, fixed=build_variables(spec, identity.attempt, DeliveryRole.RANK)
+    ):
         trainer["env"] = variables
     if resources := pod_templates.build_resources(spec.setup.compute):
         trainer["resourcesPerNode"] = resources
@@ -91,7 +94,12 @@ def _build_patch(spec: Spec, identity: Identity, kind: JobKind) -> Object:
         container["securityContext"] = security
     pod: Object = {
         "containers": [container],
-        **placement.build_placement(setup, identity.workload_id, identity.pools),
+        **placement.build_placement(
+            setup,
+            identity.workload_id,
+            identity.pools,
+            has_data_workers=spec.data_delivery is not None,
+        ),
     }
     pod |= pod_templates.build_pod_security(setup.security)
     if pod_volumes := volumes.build_pod_volumes(spec, setup):

@@ -1,6 +1,6 @@
 """`Spec`: one submission, the same from the page, the REST API and the command line."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import Any, TypeVar, get_type_hints
@@ -246,6 +246,42 @@ class Spec:
         return replace(self.setup, compute=replace(self.setup.compute, gpus=Gpus()))
 
     @property
+    def data_worker_setup(self) -> Setup:
+        """Return a data worker's setup: the workers' setup on any node of the project's.
+
+        What chooses nodes for their GPUs, or joins a node's network, is left out. Where a launcher
+        starts the ranks, its command names what they run.
+        """
+        delivery, environment = self.data_delivery, self.setup.environment
+        if delivery is None:
+            return self.setup
+        if self.framework is not None and not self.framework.adapter.is_leader_ranked:
+            leader = self.master_setup.environment
+            environment = replace(environment, command=leader.command, args=leader.args)
+        return replace(
+            self.setup,
+            environment=replace(environment, image=delivery.image or environment.image),
+            compute=replace(delivery.compute, large_shm=self.setup.compute.large_shm),
+            security=replace(self.setup.security, host_network=False, host_ipc=False),
+            node_type="",
+            node_pools=(),
+            node_selector=(),
+            topology=None,
+        )
+
+    @property
+    def training_processes(self) -> int:
+        """Return how many processes train, as submitted.
+
+        How many torchrun starts in each pod is not known: that counts as one.
+        """
+        if not self.is_distributed or self.framework is None:
+            return 1
+        adapter = self.framework.adapter
+        slots = self.mpi.slots if "slots" in adapter.options else 1
+        return (self.workers + int(self.has_master and adapter.is_leader_ranked)) * slots
+
+    @property
     def is_preemptible(self) -> bool:
         """Tell whether the workload is preemptible.
 
@@ -281,14 +317,26 @@ class Spec:
 
     @property
     def totals(self) -> Totals:
-        """Return what all pods together request. Quantities must be valid."""
-        parts = [_add_up_pods(setup, pods) for setup, pods in self.pod_kinds]
-        return Totals(
-            **{
-                field.name: sum(getattr(part, field.name) for part in parts)
-                for field in fields(Totals)
-            }
-        )
+        """Return what all pods of the training together request. Quantities must be valid."""
+        return _add_up_parts([_add_up_pods(setup, pods) for setup, pods in self.pod_kinds])
+
+    @property
+    def data_totals(self) -> Totals:
+        """Return what the data workers together request; nothing where there are none."""
+        if self.data_delivery is None:
+            return Totals()
+        return _add_up_pods(self.data_worker_setup, self.data_delivery.workers)
+
+    @property
+    def overall_totals(self) -> Totals:
+        """Return what training and data workers together request."""
+        return _add_up_parts([self.totals, self.data_totals])
+
+
+def _add_up_parts(parts: Sequence[Totals]) -> Totals:
+    return Totals(
+        **{field.name: sum(getattr(part, field.name) for part in parts) for field in fields(Totals)}
+    )
 
 
 def _add_up_pods(setup: Setup, pods: int) -> Totals:

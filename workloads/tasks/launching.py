@@ -118,7 +118,7 @@ def _launch_workload(workload: Workload, client: Client) -> None:
 
 def _build_objects(workload: Workload) -> list[Object]:
     try:
-        return workload_manifests.build_for_workload(workload)
+        return workload_manifests.build_for_launch(workload)
     except (specs.UnreadableSpec, manifests.CannotBuild) as error:
         raise LaunchRefused(
             f"This version of Muster cannot launch what is stored: {error}. Submit it anew."

@@ -2,7 +2,7 @@
 
 import contextlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django.db.models import Q
 
@@ -10,7 +10,7 @@ from clusters.job_kinds import JOB_KINDS, JobKind
 from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.errors import Gone, Rejected
-from clusters.kube.resources import PERSISTENTVOLUMECLAIMS, PODS, Resource
+from clusters.kube.resources import PERSISTENTVOLUMECLAIMS, PODS, SECRETS, SERVICES, Resource
 from console.texts import parse_number
 from workloads import logbook, manifests
 from workloads.kube_objects import Object, find_controller, is_pod_of_job, nested_dict, nested_list
@@ -18,7 +18,12 @@ from workloads.models import Desired, Pod, Workload
 from workloads.specs import NewClaim
 from workloads.tasks.retrying import RetryLater
 
-CLAIM_KIND = "v1/PersistentVolumeClaim"
+_RESOURCES_BESIDE_JOBS: Mapping[str, Resource] = {
+    "v1/PersistentVolumeClaim": PERSISTENTVOLUMECLAIMS,
+    "v1/Secret": SECRETS,
+    "v1/Service": SERVICES,
+}
+"""By apiVersion/kind."""
 
 JOB_REMOVAL_TEXT = "Its job is being removed from the cluster."
 POD_REMOVAL_TEXT = "Its pods are being removed from the cluster:"
@@ -40,7 +45,7 @@ def job_resource_of(workload: Workload) -> JobKind:
 def resource_of_manifest(manifest: Object) -> Resource:
     """Return the resource of an object that `manifests.build` made."""
     kind = f"{manifest['apiVersion']}/{manifest['kind']}"
-    return PERSISTENTVOLUMECLAIMS if kind == CLAIM_KIND else JOB_KINDS[kind]
+    return _RESOURCES_BESIDE_JOBS.get(kind) or JOB_KINDS[kind]
 
 
 def namespace_of(workload: Workload) -> str:
