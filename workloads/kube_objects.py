@@ -31,6 +31,13 @@ REPLICA_INDEX = "training.kubeflow.org/replica-index"
 JOB_ROLE = "training.kubeflow.org/job-role"
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
 ATTEMPT = "muster.dev/attempt"
+ROLE = "muster.dev/role"
+DATA_WORKER = "data-worker"
+"""The role of pods that load what the others train on; they are no pods of the job."""
+WAITS_FOR_DATA = "muster.dev/waits-for-data"
+"""The annotation of a job that Muster created suspended: "true" until its data is prepared, then
+"false".
+"""
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -141,6 +148,23 @@ def find_controller(obj: Object) -> Object:
     )
 
 
+def get_data_job_name(name: str) -> str:
+    """Return the name of the batch Job of a workload's data workers."""
+    return f"{name}-data"
+
+
+def is_data_worker(pod: Object, name: str) -> bool:
+    """Return whether a pod that carries a workload's labels is one of its data workers.
+
+    The batch Job of the workload of this name must control it: anybody may copy a label.
+    """
+    owner = find_controller(pod)
+    return nested_dict(pod, "metadata", "labels").get(ROLE) == DATA_WORKER and (
+        owner.get("kind"),
+        owner.get("name"),
+    ) == (JOBS.kind, get_data_job_name(name))
+
+
 def is_pod_of_job(pod: Object, kind: str, name: str, uid: str = "") -> bool:
     """Return whether a pod that carries a job's labels really belongs to it.
 
@@ -161,12 +185,13 @@ def is_pod_of_job(pod: Object, kind: str, name: str, uid: str = "") -> bool:
 def is_intermediate_job(reference: Object, kind: object, name: object) -> bool:
     """Return whether a reference is to a batch Job that an operator made for a job.
 
-    The job is of this kind and name.
+    The job is of this kind and name. That of its data workers is Muster's own.
     """
     return (
         reference.get("kind") == JOBS.kind
         and is_made_with_batch_jobs(kind)
         and str(reference.get("name")).startswith(f"{name}-")
+        and reference.get("name") != get_data_job_name(str(name))
     )
 
 
@@ -292,6 +317,8 @@ def describe_pod(role: str, index: int | None, name: str) -> str:
     """Return how a sentence names a pod: "the master", "worker 1", or by its name."""
     if role in MASTER_ROLES:
         return f"the {role}"
+    if role == DATA_WORKER and index is not None:
+        return f"data worker {index}"
     return f"{role} {index}" if role and index is not None else f"pod {name}"
 
 
@@ -300,7 +327,7 @@ def compute_rank(role: str, index: int | None, *, has_master: bool) -> int | Non
 
     The master is 0 and worker i is i + 1; without a master worker i is i.
     """
-    if role in UNRANKED_ROLES:
+    if role in UNRANKED_ROLES or role == DATA_WORKER:
         return None
     if index is None or not has_master:
         return index
@@ -366,7 +393,7 @@ def _parse_pod(pod: Object) -> PodView:
     return PodView(
         name=str(metadata.get("name") or ""),
         uid=str(metadata.get("uid") or ""),
-        role=_find_role(labels),
+        role=_find_role(labels, pod),
         index=int(index)
         if isinstance(index, str) and index.isascii() and index.isdigit() and len(index) < 7
         else None,
@@ -413,11 +440,16 @@ def _pick_conditions(conditions: Sequence[Object]) -> tuple[Object, Object, Obje
     return scheduled, disrupted, ready
 
 
-def _find_role(labels: Object) -> str:
-    """Return the replica type of a pod.
+def _find_role(labels: Object, pod: Object) -> str:
+    """Return the replica type of a pod, or that it is a data worker.
 
     The MPI operator gives it as the job's role; pods of a TrainJob are workers.
     """
+    # Of the Job's name only the end is known here; whose it is the journal judges.
+    if labels.get(ROLE) == DATA_WORKER and is_data_worker(
+        pod, str(find_controller(pod).get("name")).removesuffix(get_data_job_name(""))
+    ):
+        return DATA_WORKER
     role = labels.get(REPLICA_TYPE) or labels.get(JOB_ROLE)
     return str(role or ("worker" if labels.get(REPLICATED_JOB) else ""))
 

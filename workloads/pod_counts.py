@@ -8,7 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from clusters.job_kinds import RANK_0_ROLES
-from workloads.kube_objects import PodView
+from workloads.kube_objects import DATA_WORKER, PodView
 
 
 class Standing(StrEnum):
@@ -57,6 +57,7 @@ class PodShare:
     standing: Standing
     is_preempted: bool = False
     is_master: bool = False
+    is_data_worker: bool = False
     milli_gpus: int = 0
     """Thousandths of GPUs that it holds."""
     milli_cores: int = 0
@@ -75,24 +76,31 @@ class PodCounts(msgspec.Struct, omit_defaults=True):
     job_uid: str = ""
     """The uid of the attempt's job; "" where it has none, and no pod is foreign."""
     existing: int = 0
-    """Pods of all attempts."""
+    """Pods of all attempts, data workers among them."""
     standings: dict[Standing, int] = {}
+    """Pods of the job; its data workers are counted apart."""
+    data: dict[Standing, int] = {}
+    """Data workers."""
     preempted: int = 0
-    """Pods that the scheduler removed for others. Like the following, without foreign ones."""
+    """Pods of the job that the scheduler removed for others. Like the following, without foreign
+    ones.
+    """
     masters: int = 0
     is_led: bool = False
     """Whether ranks count from a master."""
     milli_gpus: int = 0
     milli_cores: int = 0
+    """Like memory, with those of data workers."""
     memory: int = 0
 
     def add(self, share: PodShare, times: int = 1) -> None:
         """Add the share of a pod; with -1 `times` it is taken away."""
-        count = self.standings.pop(share.standing, 0) + times
+        standings = self.data if share.is_data_worker else self.standings
+        count = standings.pop(share.standing, 0) + times
         if count:
-            self.standings[share.standing] = count
+            standings[share.standing] = count
         if share.standing is not Standing.FOREIGN:
-            self.preempted += times * share.is_preempted
+            self.preempted += times * (share.is_preempted and not share.is_data_worker)
             self.masters += times * share.is_master
             self.milli_gpus += times * share.milli_gpus
             self.milli_cores += times * share.milli_cores
@@ -106,6 +114,11 @@ class PodCounts(msgspec.Struct, omit_defaults=True):
     def own(self) -> int:
         """How many pods of the attempt are not foreign."""
         return sum(self.standings.values()) - self.count(Standing.FOREIGN)
+
+    @property
+    def data_workers(self) -> int:
+        """How many data workers of the attempt are not foreign."""
+        return sum(self.data.values()) - self.data.get(Standing.FOREIGN, 0)
 
     @property
     def gpus(self) -> Decimal:
@@ -148,6 +161,7 @@ def count_pods(views: Iterable[PodView]) -> PodCounts:
                 find_standing(view),
                 is_preempted=view.preempted,
                 is_master=view.role in RANK_0_ROLES,
+                is_data_worker=view.role == DATA_WORKER,
             )
         )
     return counts

@@ -18,6 +18,7 @@ from workloads.kube_objects import (
     GPU_FRACTION,
     GPU_MEMORY,
     LONGEST_TEXT,
+    WAITS_FOR_DATA,
     KeptObject,
     Object,
     nested_dict,
@@ -53,7 +54,10 @@ _METADATA = (
     "deletionTimestamp",
     "labels",
 )
-_ANNOTATIONS = (GPU_FRACTION, GPU_MEMORY, GPU_DEVICES, COMPLETION_INDEX, "pod-group-name")
+_ANNOTATIONS = (
+    *(GPU_FRACTION, GPU_MEMORY, GPU_DEVICES, COMPLETION_INDEX, "pod-group-name"),
+    WAITS_FOR_DATA,
+)
 _OWNER = ("kind", "name", "uid", "controller")
 _SPEC = (
     *(

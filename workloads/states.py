@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from clusters.job_kinds import JobShape, find_shape
 from workloads.kube_objects import (
+    WAITS_FOR_DATA,
     Object,
     PodView,
     build_pod_view,
@@ -29,9 +30,10 @@ from workloads.pod_counts import (
 
 
 class Status(StrEnum):
-    """The statuses of Run:ai's console (API names)."""
+    """The statuses of Run:ai's console (API names), and that of data being prepared."""
 
     CREATING = "Creating"
+    PREPARING = "Preparing"
     PENDING = "Pending"
     INITIALIZING = "Initializing"
     RUNNING = "Running"
@@ -45,7 +47,7 @@ class Status(StrEnum):
 
     @property
     def label(self) -> str:
-        return self.value
+        return "Preparing data" if self is Status.PREPARING else self.value
 
     @property
     def colour(self) -> str:
@@ -70,6 +72,11 @@ _LOOKS = {
         "cyan",
         "loader",
         "All pods have a node; images are pulled and containers start.",
+    ),
+    Status.PREPARING: (
+        "cyan",
+        "database",
+        "Its data workers prepare data; it takes GPUs when that is done.",
     ),
     Status.RUNNING: ("green", "play", "Every pod that it needs is up."),
     Status.RESUMING: ("cyan", "rotate-cw", "It was run again, and its pods are being made."),
@@ -105,7 +112,14 @@ GONE = BadgeLook(
 
 STARTING = frozenset({Status.CREATING, Status.RESUMING})
 ACTIVE = frozenset(
-    {*STARTING, Status.PENDING, Status.INITIALIZING, Status.RUNNING, Status.DEGRADED}
+    {
+        *STARTING,
+        Status.PREPARING,
+        Status.PENDING,
+        Status.INITIALIZING,
+        Status.RUNNING,
+        Status.DEGRADED,
+    }
 )
 """The workload has, or wants, resources: it can be stopped."""
 ENDING = frozenset({Status.STOPPING, Status.DELETING})
@@ -113,12 +127,15 @@ TERMINAL = frozenset({Status.FAILED, Status.COMPLETED})
 """Final for the attempt."""
 RESTING = frozenset({*TERMINAL, Status.STOPPED})
 """Nothing of the workload runs: it can be run again."""
+DATA_READY = "Data is ready; it waits for GPUs"
+"""How the reason begins of a job that waited for data, and waits now for its turn."""
 BY_ITSELF = "Stopped: "
 """How the reason begins when Muster stopped a workload automatically."""
 
 _ALLOWED_NEXT = {
     Status.CREATING: ACTIVE - STARTING | TERMINAL | ENDING | {Status.STOPPED},
     Status.RESUMING: ACTIVE - STARTING | TERMINAL | ENDING | {Status.STOPPED},
+    Status.PREPARING: ACTIVE - STARTING - {Status.PREPARING} | TERMINAL | ENDING | {Status.STOPPED},
     Status.PENDING: {
         Status.INITIALIZING,
         Status.RUNNING,
@@ -238,7 +255,7 @@ def derive_from_counts(
     if before is Status.DELETING or (job is None and before in RESTING):
         return DerivedStatus(before)
     if job is None:
-        return _derive_without_job(counts.own, before)
+        return _derive_without_job(counts.own + counts.data_workers, before)
     tally = _PodTally.from_job(job, counts, find_example)
     if before in RESTING:
         return DerivedStatus(
@@ -248,7 +265,7 @@ def derive_from_counts(
             tally.requested,
             ended=_describe_ends(job, tally.requested) if before in TERMINAL else "",
         )
-    verdict = _derive_from_job(job, counts.own, before)
+    verdict = _derive_from_job(job, counts, before)
     if verdict is not None:
         status, reason = verdict
         ended = _describe_ends(job, tally.requested) if status in TERMINAL else ""
@@ -256,6 +273,8 @@ def derive_from_counts(
             status, clean_text(reason), tally.running, tally.requested, ended=ended
         )
     status, reason, requeued = _derive_from_pods(tally, pod_group, before)
+    if status is Status.PENDING and has_waited_for_data(job) is not None:
+        reason = f"{DATA_READY}: {reason}" if reason else f"{DATA_READY}."
     return DerivedStatus(status, clean_text(reason), tally.running, tally.requested, requeued)
 
 
@@ -365,7 +384,27 @@ def _derive_without_job(pods: int, before: Status) -> DerivedStatus:
     return DerivedStatus(Status.STOPPED, "Its job was deleted in the cluster, and not by Muster.")
 
 
-def _derive_from_job(job: Object, pods: int, before: Status) -> tuple[Status, str] | None:
+def has_waited_for_data(job: Object | None) -> bool | None:
+    """Return whether Muster let a job go on that waited for data; False while it waits.
+
+    None for a job that never waited.
+    """
+    annotations = nested_dict(job, "metadata", "annotations")
+    return {"true": False, "false": True}.get(str(annotations.get(WAITS_FOR_DATA)))
+
+
+def is_suspended(job: Object | None) -> bool:
+    """Return whether the spec asks for suspension.
+
+    The condition of a job that was just resumed lags behind.
+    """
+    return bool(
+        nested_dict(job, "spec").get("suspend")
+        or nested_dict(job, "spec", "runPolicy").get("suspend")
+    )
+
+
+def _derive_from_job(job: Object, counts: PodCounts, before: Status) -> tuple[Status, str] | None:
     """Return what the job alone decides: its end, or its suspension.
 
     None where the pods decide.
@@ -381,22 +420,16 @@ def _derive_from_job(job: Object, pods: int, before: Status) -> tuple[Status, st
         return Status.FAILED, str(condition.get("message") or condition.get("reason") or "")
     if find_true_condition(job, "Succeeded", "Complete"):
         return Status.COMPLETED, ""
-    if find_true_condition(job, "Suspended") and not (
-        before in STARTING and not _is_suspended(job)
-    ):
-        return (Status.STOPPING, "Its last pods are ending.") if pods else (Status.STOPPED, "")
+    if is_suspended(job) and has_waited_for_data(job) is False and before is not Status.STOPPING:
+        # Where an operator makes pods of it all the same, they decide.
+        if counts.own:
+            return None
+        return (Status.PREPARING if before in STARTING else before), ""
+    is_resumed = before in STARTING or has_waited_for_data(job)
+    if find_true_condition(job, "Suspended") and not (is_resumed and not is_suspended(job)):
+        has_pods = counts.own or counts.data_workers
+        return (Status.STOPPING, "Its last pods are ending.") if has_pods else (Status.STOPPED, "")
     return (Status.STOPPING, "") if before is Status.STOPPING else None
-
-
-def _is_suspended(job: Object) -> bool:
-    """Return whether the spec asks for suspension.
-
-    The condition of a job that was just resumed lags behind.
-    """
-    return bool(
-        nested_dict(job, "spec").get("suspend")
-        or nested_dict(job, "spec", "runPolicy").get("suspend")
-    )
 
 
 def _derive_from_pods(

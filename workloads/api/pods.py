@@ -36,7 +36,9 @@ POD_FIELDS = {
     "clusterId": filtering.uuid_field("workload__cluster_id"),
 }
 ALL_ATTEMPTS = "all"
-_WORKLOADS = Workload.objects.select_related("project").defer("job", "pod_group", "spec")
+_WORKLOADS = Workload.objects.select_related("project").defer(
+    "job", "pod_group", "data_job", "spec"
+)
 """The workloads of a list of pods, each loaded once however many of its pods are listed."""
 
 

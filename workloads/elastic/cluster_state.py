@@ -29,7 +29,13 @@ from scheduling import (
 from workloads.diagnosis.node_capacity import NodeCapacity, ResourceAmounts
 from workloads.elastic.node_devices import NodeDevices
 from workloads.elastic.pod_shapes import ShapeBuilder, to_number
-from workloads.kube_objects import Object, int_or_zero, nested_dict
+from workloads.kube_objects import (
+    DATA_WORKER,
+    Object,
+    get_data_job_name,
+    int_or_zero,
+    nested_dict,
+)
 from workloads.models import Pod as PodRow
 from workloads.models import Workload
 from workloads.pod_counts import WITHOUT_NODE, Standing
@@ -193,19 +199,25 @@ def _load_pods(cluster_id: uuid.UUID) -> Sequence[_PodValues]:
 def _build_gangs(
     pods: Sequence[_PodValues], shapes: ShapeBuilder, devices: NodeDevices, *, has_kai: bool
 ) -> Sequence[Gang]:
-    """Build a gang of each workload's pods. A query for some hundreds of them, and one more."""
-    by_workload: dict[uuid.UUID, list[_PodValues]] = defaultdict(list)
+    """Build a gang of each workload's pods, and one of its data workers.
+
+    A query for some hundreds of them, and one more.
+    """
+    by_workload: dict[uuid.UUID, dict[bool, list[_PodValues]]] = {}
     for pod in pods:
-        by_workload[pod.workload_id].append(pod)
+        parts = by_workload.setdefault(pod.workload_id, {})
+        parts.setdefault(pod.role == DATA_WORKER, []).append(pod)
     examples = load_pod_specs(pods)
     return [
         _build_gang(
             each,
-            [_build_pod(pod, examples, shapes, devices) for pod in by_workload[each["id"]]],
+            [_build_pod(pod, examples, shapes, devices) for pod in members],
             has_kai=has_kai,
+            is_of_data=is_of_data,
         )
         for keys in split_chunks(list(by_workload))
         for each in Workload.objects.filter(pk__in=keys).order_by().values(*_GANG_FIELDS)
+        for is_of_data, members in by_workload[each["id"]].items()
     ]
 
 
@@ -241,7 +253,10 @@ def _build_pod(
     )
 
 
-def _build_gang(workload: Mapping[str, Any], pods: Sequence[Pod], *, has_kai: bool) -> Gang:
+def _build_gang(
+    workload: Mapping[str, Any], pods: Sequence[Pod], *, has_kai: bool, is_of_data: bool = False
+) -> Gang:
+    """Build a gang. Data workers are one of their own, which start one by one."""
     preemptibility = (
         Preemptibility.PREEMPTIBLE
         if workload["preemptible"] and has_kai
@@ -249,10 +264,10 @@ def _build_gang(workload: Mapping[str, Any], pods: Sequence[Pod], *, has_kai: bo
     )
     started_at = workload["started_at"]
     return Gang(
-        key=str(workload["id"]),
+        key=get_data_job_name(str(workload["id"])) if is_of_data else str(workload["id"]),
         queue=workload["project__queue"],
         pods=pods,
-        min_member=_find_min_member(workload) if has_kai else 1,
+        min_member=_find_min_member(workload) if has_kai and not is_of_data else 1,
         priority=find_priority(workload["priority"]),
         preemptibility=preemptibility,
         created_at=workload["created_at"].timestamp(),

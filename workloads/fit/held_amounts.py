@@ -14,10 +14,12 @@ from django.db.models import Count, Sum
 from clusters.job_kinds import MASTER_ROLES
 from workloads import quantities
 from workloads.diagnosis.node_capacity import ResourceAmounts
+from workloads.kube_objects import DATA_WORKER
 from workloads.models import Pod, Workload
 from workloads.specs import Compute, UnreadableSpec, decode_spec
 
 MOST_WORKLOADS = 2000
+MASTER, WORKER = "master", "worker"
 
 _NONE = Decimal(0)
 
@@ -47,7 +49,7 @@ def load_held_amounts(cluster_id: uuid.UUID) -> Mapping[str, HeldAmounts]:
     held: dict[str, HeldAmounts] = defaultdict(HeldAmounts)
     for group in groups:
         cpu, memory = requests.get(
-            (group["workload_id"], group["role"] in MASTER_ROLES), (_NONE, _NONE)
+            (group["workload_id"], _find_part(group["role"])), (_NONE, _NONE)
         )
         on_node = held[group["node"]]
         on_node.pods += group["pods"]
@@ -57,12 +59,18 @@ def load_held_amounts(cluster_id: uuid.UUID) -> Mapping[str, HeldAmounts]:
     return held
 
 
+def _find_part(role: str) -> str:
+    if role in MASTER_ROLES:
+        return MASTER
+    return DATA_WORKER if role == DATA_WORKER else WORKER
+
+
 def _load_pod_requests(
     ids: set[uuid.UUID],
-) -> dict[tuple[uuid.UUID, bool], tuple[Decimal, Decimal]]:
+) -> dict[tuple[uuid.UUID, str], tuple[Decimal, Decimal]]:
     """Return cores and bytes that a pod of each workload requests.
 
-    By workload, and by whether the pod is the master.
+    By workload, and by the part that the pod has in it.
     """
     requests = {}
     for id, stored in Workload.objects.filter(pk__in=list(ids)[:MOST_WORKLOADS]).values_list(
@@ -72,8 +80,10 @@ def _load_pod_requests(
             spec = decode_spec(stored)
         except (UnreadableSpec, AttributeError):
             continue
-        requests[id, False] = _parse_requests(spec.setup.compute)
-        requests[id, True] = _parse_requests(spec.master_setup.compute)
+        requests[id, WORKER] = _parse_requests(spec.setup.compute)
+        requests[id, MASTER] = _parse_requests(spec.master_setup.compute)
+        if spec.data_delivery is not None:
+            requests[id, DATA_WORKER] = _parse_requests(spec.data_delivery.compute)
     return requests
 
 

@@ -5,6 +5,16 @@ Every change gets a position and wakes the pages that show it.
 
 from workloads.journal.cluster_events import Subject, find_subjects
 from workloads.journal.cluster_removal import abandon_workloads
+from workloads.journal.data_preparation import (
+    PreparationChange,
+    close_preparations,
+    record_data_failure,
+    record_failed_job,
+    record_preparation_trouble,
+    record_preparations,
+    record_rank_counters,
+    record_resumption,
+)
 from workloads.journal.disruption_records import (
     REASONS as DISRUPTION_REASONS,
 )
@@ -58,10 +68,12 @@ __all__ = [
     "KnownObject",
     "Listing",
     "Observation",
+    "PreparationChange",
     "Subject",
     "WorkloadNames",
     "abandon_workloads",
     "cancel_scaling",
+    "close_preparations",
     "create_workload",
     "dismiss_notices",
     "drop_scaling",
@@ -69,16 +81,22 @@ __all__ = [
     "list_known_objects",
     "plan_scaling",
     "reconcile_workload",
+    "record_data_failure",
     "record_delay",
     "record_disruptions",
+    "record_failed_job",
     "record_foreign_scaling",
     "record_launch",
     "record_left_out_events",
     "record_listing",
     "record_no_growth",
     "record_observations",
+    "record_preparation_trouble",
+    "record_preparations",
+    "record_rank_counters",
     "record_refusal",
     "record_release",
+    "record_resumption",
     "record_room",
     "record_scaling",
     "record_warning",

@@ -61,6 +61,7 @@ def _abandon_batch(cluster_id: uuid.UUID, reason: str, user: User | None) -> int
             values |= {
                 "job": None,
                 "pod_group": None,
+                "data_job": None,
                 "next_try_at": None,
                 "tries": 0,
                 "trouble": "",

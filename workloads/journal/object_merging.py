@@ -8,15 +8,19 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from clusters.job_kinds import JOBS
 from workloads.disruptions import find_pod_cause
 from workloads.journal import bulk_sql
 from workloads.journal.cluster_events import parse_moment
 from workloads.journal.observed_objects import Kind, ObservedObject, uid_of, version_of
 from workloads.journal.workload_updates import WorkloadUpdate
 from workloads.kube_objects import (
+    DATA_WORKER,
     Object,
     build_pod_view,
     clean_text,
+    get_data_job_name,
+    is_data_worker,
     is_own_pod,
     is_pod_of_job,
 )
@@ -37,7 +41,14 @@ def merge_object(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> 
 
 
 def _merge_job(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> None:
-    if obj.attempt != update.workload.attempt or (obj.name and obj.name != update.workload.name):
+    if obj.attempt != update.workload.attempt:
+        return
+    if obj.name == get_data_job_name(update.workload.name) or (
+        not obj.name and obj.uid == uid_of(update["data_job"])
+    ):
+        _merge_data_job(update, obj)
+        return
+    if obj.name and obj.name != update.workload.name:
         return
     if obj.data and (obj.owner or obj.data.get("kind", _job_kind(update)) != _job_kind(update)):
         # Somebody else's job under our labels: ours has no controller, and is of our kind.
@@ -57,6 +68,20 @@ def _merge_job(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> No
         return
     update.set_values(job=obj.data, job_uid=obj.uid)
     update.affects_status = update.affects_pages = True
+
+
+def _merge_data_job(update: WorkloadUpdate, obj: ObservedObject) -> None:
+    """Merge the batch Job of the workload's data workers, which decides no status by itself."""
+    is_ours = update.workload.data_workers is not None and not obj.owner
+    if not is_ours or obj.data.get("kind", JOBS.kind) != JOBS.kind:
+        return
+    known = update["data_job"]
+    if obj.is_gone:
+        if uid_of(known) == obj.uid:
+            update.set_values(data_job=None)
+    elif known is None or obj.supersedes(version_of(known)):
+        update.set_values(data_job=obj.data)
+    update.affects_pages = update.affects_pages or "data_job" in update.new_values
 
 
 def _merge_pod_group(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> None:
@@ -95,7 +120,9 @@ def _merge_pod(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> No
             return
     before = _without_version(row.data)
     if obj.data and is_news:
-        if is_current and build_pod_view(obj.data).disrupted and not _was_disrupted(row):
+        view = build_pod_view(obj.data)
+        is_taken = view.disrupted and view.role != DATA_WORKER and not _was_disrupted(row)
+        if is_current and is_taken:
             since = find_pod_cause(obj.data)
             at = parse_moment(since[1], update.clock_lead) if since else None
             update.mark_disrupted(at or now, now)
@@ -139,12 +166,21 @@ def _is_foreign_pod(update: WorkloadUpdate, obj: ObservedObject) -> bool:
     )
     if uid and uid == obj.owner:
         return False
+    if is_data_worker(obj.data, update.workload.name):
+        return update.workload.data_workers is None
     return not is_pod_of_job(obj.data, _job_kind(update), update.workload.name, uid)
 
 
 def _is_own_pod(update: WorkloadUpdate, obj: ObservedObject) -> bool:
-    """Return whether the current job controls a pod of its attempt; without a job any pod is."""
-    return update.job is None or is_own_pod(update.job, obj.data)
+    """Return whether the current job, or that of its data workers, controls a pod of its attempt.
+
+    Without a job any pod is its own.
+    """
+    return (
+        update.job is None
+        or is_own_pod(update.job, obj.data)
+        or is_data_worker(obj.data, update.workload.name)
+    )
 
 
 def _job_kind(update: WorkloadUpdate) -> str:

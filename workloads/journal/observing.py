@@ -16,6 +16,7 @@ from django.db.models.fields.json import KT
 from django.utils import timezone
 
 from clusters import connections
+from clusters.job_kinds import JOBS
 from workloads.journal import cluster_events, observed_objects, pod_counting
 from workloads.journal.batch_writing import write_batch
 from workloads.journal.cluster_events import ClusterEvent
@@ -217,17 +218,19 @@ def reconcile_workload(
     job: Object | None,
     pods: Sequence[Object],
     pod_group: Object | None,
+    data_job: Object | None = None,
     *,
     known_before: Iterable[KnownObject],
 ) -> bool:
     """Record everything that the cluster has of one workload. Return whether anything changed.
 
-    `known_before` is the result of `list_known_objects` from before the request: objects in it that
-    are not passed here have vanished.
+    `data_job` is the batch Job of its data workers. `known_before` is the result of
+    `list_known_objects` from before the request: objects in it that are not passed here have
+    vanished.
     """
     cluster_id = Workload.objects.values_list("cluster", flat=True).get(pk=workload_id)
     known_objects = {each.uid: each for each in known_before}
-    present: list[tuple[Kind, Object]] = [("job", job)] if job else []
+    present: list[tuple[Kind, Object]] = [("job", each) for each in (job, data_job) if each]
     present += [("pod", pod) for pod in pods]
     present += [("podgroup", pod_group)] if pod_group else []
     observations = []
@@ -261,11 +264,27 @@ def _iterate_known_objects(
         ):
             yield KnownObject(kind, workload, attempt, uid, version, created_at)
         return
-    column = "job" if kind == "job" else "pod_group"
+    columns = ["job" if kind == "job" else "pod_group"]
+    if kind == "job" and (not job_kinds or JOBS.kind in job_kinds):
+        columns.append("data_job")
+    for column in columns:
+        yield from _iterate_kept_objects(cluster_id, kind, column, job_kinds, workload_id)
+
+
+def _iterate_kept_objects(
+    cluster_id: uuid.UUID,
+    kind: Kind,
+    column: str,
+    job_kinds: frozenset[str],
+    workload_id: uuid.UUID | None,
+) -> Iterator[KnownObject]:
+    """Iterate over the objects that this column of workloads' rows keeps."""
     rows = Workload.objects.filter(
         cluster=cluster_id, released_at=None, **{f"{column}__isnull": False}
     ).order_by()
     rows = rows.filter(pk=workload_id) if workload_id else rows
+    if column == "data_job":
+        rows = rows.filter(data_workers__isnull=False)
     fields = ("kind", "metadata__uid", "metadata__resourceVersion", "metadata__creationTimestamp")
     annotations = {f"at_{name}": KT(f"{column}__{name}") for name in fields}
     for workload, attempt, job_kind, uid, version, created_at in rows.annotate(

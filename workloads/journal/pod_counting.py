@@ -14,9 +14,11 @@ from workloads.journal import bulk_sql
 from workloads.journal.cluster_events import parse_moment
 from workloads.journal.workload_updates import WorkloadUpdate, find_share
 from workloads.kube_objects import (
+    DATA_WORKER,
     Object,
     build_pod_view,
     compute_rank,
+    is_data_worker,
     is_own_pod,
     nested_dict,
 )
@@ -65,7 +67,7 @@ def _adjust_counts(update: WorkloadUpdate) -> bool:
         _add_share(counts, update, pod, find_share(pod), 1)
     if _is_led(update, counts) == counts.is_led:
         return True
-    is_unranked = counts.own == sum(
+    is_unranked = counts.own + counts.data_workers == sum(
         pod.attempt == counts.attempt and pod.vanished_at is None for pod in update.pods.values()
     )
     if is_unranked:
@@ -85,6 +87,7 @@ def _set_attempt_and_job(counts: PodCounts, update: WorkloadUpdate) -> bool:
         return False
     if not has_same_pods:
         counts.standings = {}
+        counts.data = {}
         counts.preempted = counts.masters = 0
         counts.milli_gpus = counts.milli_cores = counts.memory = 0
     counts.attempt, counts.job_uid = attempt, job_uid
@@ -199,7 +202,10 @@ def _set_standing(update: WorkloadUpdate, pod: Pod, data: Object) -> bool:
     before = _list_counted_values(pod)
     view, job = build_pod_view(data), update.job
     is_foreign = (
-        pod.attempt == update.workload.attempt and job is not None and not is_own_pod(job, data)
+        pod.attempt == update.workload.attempt
+        and job is not None
+        and not is_own_pod(job, data)
+        and not is_data_worker(data, update.workload.name)
     )
     pod.standing = (Standing.FOREIGN if is_foreign else find_standing(view)).value
     pod.is_preempted = view.preempted
@@ -221,7 +227,8 @@ def find_miscounted_workloads(cluster_id: uuid.UUID) -> list[uuid.UUID]:
         .values_list("workload", "attempt", "standing")
         .annotate(
             count=Count("pk"),
-            preempted=Count("pk", filter=Q(is_preempted=True)),
+            data_workers=Count("pk", filter=Q(role=DATA_WORKER)),
+            preempted=Count("pk", filter=Q(is_preempted=True) & ~Q(role=DATA_WORKER)),
             masters=Count("pk", filter=Q(role__in=RANK_0_ROLES)),
             held_gpus=Sum("gpus", filter=holds_gpus),
         )
@@ -249,6 +256,7 @@ class _PodGroup(NamedTuple):
     attempt: int
     standing: str
     pods: int
+    data_workers: int
     preempted: int
     masters: int
     gpus: Decimal | None
@@ -264,9 +272,15 @@ def _is_miscounted(counts: PodCounts | None, attempt: int, found: Sequence[_PodG
     mine = [each for each in found if each.attempt == attempt]
     own = [each for each in mine if each.standing != Standing.FOREIGN]
     return (
-        counts.standings != {each.standing: each.pods for each in mine}
+        counts.standings
+        != _drop_zeros({each.standing: each.pods - each.data_workers for each in mine})
+        or counts.data != _drop_zeros({each.standing: each.data_workers for each in mine})
         or counts.preempted != sum(each.preempted for each in own)
         or counts.masters != sum(each.masters for each in own)
         # SQLite adds decimals up as floats.
         or counts.milli_gpus != round(sum((each.gpus or 0) for each in own) * 1000)
     )
+
+
+def _drop_zeros(counts: Mapping[str, int]) -> dict[str, int]:
+    return {standing: count for standing, count in counts.items() if count}

@@ -10,7 +10,7 @@ from django.db.models import F, Max, Min, OuterRef, Q, QuerySet, Subquery
 from workloads.journal.cluster_events import MAX_CLOCK_LAG, parse_moment, refine_moment
 from workloads.journal.object_merging import clamp_amount, clamp_bytes
 from workloads.journal.workload_updates import WorkloadUpdate
-from workloads.kube_objects import describe_pod, nested_dict
+from workloads.kube_objects import DATA_WORKER, describe_pod, nested_dict
 from workloads.models import Desired, Event, Pod, Workload
 from workloads.pod_counts import ExamplePod, Standing
 from workloads.states import (
@@ -82,6 +82,9 @@ def _derive(update: WorkloadUpdate, find_example: FindExample) -> DerivedStatus:
     ):
         # The reason for the stop matters more than its progress.
         return replace(derived, reason=workload.reason)
+    if before is derived.status is Status.PREPARING:
+        # How far the data is, its data workers say: the journal's other way in.
+        return replace(derived, reason=workload.reason)
     return derived
 
 
@@ -117,7 +120,7 @@ def _order_examples(standing: Standing) -> QuerySet[Pod]:
         attempt=OuterRef("attempt"),
         vanished_at=None,
         standing=standing.value,
-    )
+    ).exclude(role=DATA_WORKER)
     pods = pods.exclude(reason="") if standing is Standing.UNSCHEDULABLE else pods
     newest_first = standing is Standing.FAILED
     # A pod and the one that replaces it may have all but their uids in common.
@@ -192,9 +195,8 @@ def _load_pod_moments(updates: Sequence[WorkloadUpdate]) -> dict[uuid.UUID, _Pod
     ids = [each.workload.pk for each in updates if each.workload.started_at is None]
     if not ids:
         return {}
-    pods = Pod.objects.filter(
-        workload__in=ids, attempt=F("workload__attempt"), vanished_at=None
-    ).exclude(standing=Standing.FOREIGN.value)
+    pods = Pod.objects.filter(workload__in=ids, attempt=F("workload__attempt"), vanished_at=None)
+    pods = pods.exclude(standing=Standing.FOREIGN.value).exclude(role=DATA_WORKER)
     moments = (
         pods.order_by()
         .values_list("workload")

@@ -100,6 +100,7 @@ def record_release(workload_id: uuid.UUID) -> bool:
             "pod_counts": None,
             "job": None,
             "pod_group": None,
+            "data_job": None,
         }
         if workload.started_at is not None and workload.ended_at is None:
             values["ended_at"] = now

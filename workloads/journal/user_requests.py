@@ -15,7 +15,7 @@ from console.errors import Clash
 from projects.models import Project, User
 from workloads import runtime_limits
 from workloads.asset_references import AssetReference, build_used_asset_rows
-from workloads.journal import scaling, workload_writing
+from workloads.journal import data_preparation, scaling, workload_writing
 from workloads.journal.transactions import journal_transaction
 from workloads.manifests import choose_target
 from workloads.models import Attempt, Desired, Event, UsedAsset, Workload
@@ -84,6 +84,7 @@ def create_workload(
             requested_at=workload.created_at,
             **scaling.build_scale_fields(spec, workload.job_kind),
         )
+        data_preparation.create_preparation(workload, 1, spec)
         text = f"It was submitted. {note}".strip()
         workload_writing.create_action_event(
             workload, workload_writing.SUBMITTED, text, user, new_status=workload.status
@@ -229,6 +230,7 @@ def request_run(workload_id: uuid.UUID, user: User | None) -> bool:
             "job": None,
             "job_uid": "",
             "pod_group": None,
+            "data_job": None,
             "idle_since": None,
             "is_use_known": False,
             "disrupted_at": None,
@@ -243,6 +245,7 @@ def request_run(workload_id: uuid.UUID, user: User | None) -> bool:
             requested_at=now,
             **scaling.build_scale_fields(spec, job_kind),
         )
+        data_preparation.create_preparation(workload, number, spec)
         workload_writing.create_action_event(
             workload,
             "Run",

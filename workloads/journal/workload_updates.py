@@ -13,7 +13,7 @@ from clusters.job_kinds import RANK_0_ROLES
 from workloads.journal import bulk_sql
 from workloads.journal.cluster_events import ClusterEvent
 from workloads.journal.observed_objects import ObservedObject
-from workloads.kube_objects import KeptObject, Object
+from workloads.kube_objects import DATA_WORKER, KeptObject, Object
 from workloads.models import Attempt, Pod, Workload
 from workloads.pod_counts import PodCounts, PodShare, Standing, decode_counts
 
@@ -190,6 +190,7 @@ def find_share(pod: Pod) -> PodShare | None:
         Standing(pod.standing or Standing.FOREIGN),
         is_preempted=pod.is_preempted,
         is_master=pod.role in RANK_0_ROLES,
+        is_data_worker=pod.role == DATA_WORKER,
         milli_gpus=int(pod.gpus * 1000) if pod.gpus and is_placed else 0,
         milli_cores=int(pod.cpu * 1000) if pod.cpu and is_placed else 0,
         memory=pod.memory if pod.memory and is_placed else 0,

@@ -3,7 +3,12 @@
 from workloads.logbook.capturer import Capturer
 from workloads.logbook.live_logs import follow_log, streams
 from workloads.logbook.log_paths import describe_trouble
-from workloads.logbook.plain_text import read_lines, read_tail, read_tail_with_offset
+from workloads.logbook.plain_text import (
+    read_lines,
+    read_lines_behind,
+    read_tail,
+    read_tail_with_offset,
+)
 from workloads.logbook.retention import (
     abandon_logs,
     are_logs_kept,
@@ -18,6 +23,7 @@ __all__ = [
     "describe_trouble",
     "follow_log",
     "read_lines",
+    "read_lines_behind",
     "read_tail",
     "read_tail_with_offset",
     "remove_old_logs",

@@ -5,10 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Q
+from django.db.models import Case, Q, When
 from django.utils import timezone
 
 from clusters.models import Cluster
+from workloads.kube_objects import DATA_WORKER
 from workloads.logbook import windows
 from workloads.logbook.log_records import ENDED
 from workloads.models import Log, Pod, Workload
@@ -40,6 +41,11 @@ _UNREAD_POD_FIELDS = tuple(
     f"pod__{field.name}" for field in Pod._meta.concrete_fields if field.name not in _POD_FIELDS
 )
 """Fields of a pod that nobody reads of its logs: hundreds of logs are loaded for a merged view."""
+
+
+_DATA_WORKERS_LAST = Case(When(role=DATA_WORKER, then=1), default=0)
+_LOGS_OF_DATA_WORKERS_LAST = Case(When(pod__role=DATA_WORKER, then=1), default=0)
+"""They have no rank, and of those some databases think first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +80,10 @@ def load_attempt_state(
     # Asked first: once it is so, the rows that are read below are the last ones.
     settled = at_rest and _is_settled(workload, attempt)
     rows = Pod.objects.filter(workload=workload, attempt=attempt).defer("data")
-    pods = list(rows.order_by("rank", "id")[:MOST_PODS])
+    rows = rows.order_by(_DATA_WORKERS_LAST, "rank", "id")
+    pods = list(rows[:MOST_PODS])
     missing = set(others) - {pod.pk for pod in pods}
-    more = list(rows.order_by("rank", "id").filter(pk__in=missing)) if missing else []
+    more = list(rows.filter(pk__in=missing)) if missing else []
     count = len(pods) if len(pods) < MOST_PODS else rows.count()
     logs: dict[int, list[Log]] = {}
     for log in Log.objects.filter(pod__in=[pod.pk for pod in (*pods, *more)]):
@@ -86,7 +93,7 @@ def load_attempt_state(
 
 def load_logs(workload: uuid.UUID, attempt: int, first: int = 0) -> Sequence[Log]:
     """Load the logs of an attempt from a place in the order of ranks on; as many as are merged."""
-    order = ("pod__rank", "pod_id", "-is_init", "container", "run")
+    order = (_LOGS_OF_DATA_WORKERS_LAST, "pod__rank", "pod_id", "-is_init", "container", "run")
     of_attempt = Log.objects.filter(pod__workload=workload, pod__attempt=attempt)
     # The keys first: the rows of the others are neither sorted nor read.
     keys = of_attempt.order_by(*order).values("pk")[first : first + windows.MOST_LOGS]

@@ -4,7 +4,12 @@ from collections.abc import Iterator
 
 from workloads.logbook import stamps, windows
 from workloads.logbook.index import find_time
-from workloads.logbook.line_reading import align_to_line, find_last_line_end, read_forward
+from workloads.logbook.line_reading import (
+    LONGEST_LINE,
+    align_to_line,
+    find_last_line_end,
+    read_forward,
+)
 from workloads.logbook.log_files import OpenLog, open_log
 from workloads.models import Log
 
@@ -41,6 +46,19 @@ def read_lines(
     with open_log(log) as log_file:
         for _, line in read_forward(log_file.source, find_start(log_file, tail, since)):
             yield format_line(line, timestamps)
+
+
+def read_lines_behind(log: Log, offset: int, most_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the complete lines behind a byte of a log, without times, each with the offset after
+    it.
+
+    At most about `most_bytes` are read, and never less than a line.
+    """
+    most = max(most_bytes, LONGEST_LINE + CHUNK_SIZE)
+    with open_log(log) as log_file:
+        begin = align_to_line(log_file.source, offset)
+        for at, line in read_forward(log_file.source, begin, begin + most):
+            yield at + len(line) + 1, line[stamps.parse_stamp(line[:64])[1] :]
 
 
 def find_start(log_file: OpenLog, tail: int | None, since: int | None) -> int:

@@ -4,6 +4,14 @@ Every function takes rows or a user, reads a bounded number of rows, and changes
 """
 
 from workloads.queries.changes import Changes, load_changes, load_position
+from workloads.queries.data_delivery import (
+    DataWorkerView,
+    DeliveryView,
+    PreparationView,
+    RankView,
+    load_delivery,
+    load_preparations,
+)
 from workloads.queries.disruptions import (
     EventWords,
     Notice,
@@ -30,11 +38,15 @@ from workloads.queries.workload_diagnosis import WorkloadDiagnosis, diagnose_wor
 __all__ = [
     "MOST_PODS",
     "Changes",
+    "DataWorkerView",
+    "DeliveryView",
     "EventWords",
     "Explanation",
     "HistoryFilter",
     "Notice",
     "PodFilter",
+    "PreparationView",
+    "RankView",
     "WorkloadDiagnosis",
     "diagnose_workload",
     "explain_workload",
@@ -42,6 +54,7 @@ __all__ = [
     "list_in_projects",
     "list_pod_names",
     "load_changes",
+    "load_delivery",
     "load_disruptions",
     "load_event_words",
     "load_history",
@@ -50,5 +63,6 @@ __all__ = [
     "load_pod_page",
     "load_pods",
     "load_position",
+    "load_preparations",
     "select_table_fields",
 ]

@@ -13,6 +13,7 @@ from django.db.models import F
 from clusters.models import Cluster
 from projects.models import User
 from workloads.diagnosis import Diagnosis, diagnose_failure
+from workloads.kube_objects import DATA_WORKER
 from workloads.models import Pod, Workload
 from workloads.queries.waiting import (
     MOST_PODS,
@@ -158,7 +159,8 @@ def _load_attempt_pods(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequ
         return {}
     rows = Pod.objects.filter(
         workload__in=[each.pk for each in workloads], attempt=F("workload__attempt")
-    ).order_by("workload_id", "rank", "id")
+    ).exclude(role=DATA_WORKER)
+    rows = rows.order_by("workload_id", "rank", "id")
     loaded = list(rows[: MOST_PODS + 1])
     pods: dict[uuid.UUID, list[Pod]] = defaultdict(list)
     for pod in loaded:

@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import Count, F, Max, Min, QuerySet
 from django.db.models.functions import Coalesce, Least, Trunc
 
+from workloads.kube_objects import DATA_WORKER
 from workloads.models import Pod, Workload
 from workloads.pod_counts import Standing
 
@@ -44,6 +45,7 @@ def load_pod_history(workload: Workload, now: datetime) -> PodHistory | None:
     pods = (
         Pod.objects.filter(workload=workload, attempt=workload.attempt, started_at__isnull=False)
         .exclude(standing=Standing.FOREIGN)
+        .exclude(role=DATA_WORKER)
         .order_by()
         .annotate(gone_at=_earliest_end())
     )

@@ -15,12 +15,12 @@ from clusters.models import Node
 from projects.models import User
 from projects.querysets import list_visible_project_ids
 from workloads.diagnosis import Diagnosis, NodeCapacity, diagnose_waiting
-from workloads.kube_objects import KeptObject, Object
+from workloads.kube_objects import DATA_WORKER, KeptObject, Object
 from workloads.models import Event, Pod, Workload
 from workloads.queries.node_capacity import load_node_capacities
 from workloads.states import ACTIVE, Status
 
-WAITING_STATUSES = ACTIVE - {Status.RUNNING}
+WAITING_STATUSES = ACTIVE - {Status.RUNNING, Status.PREPARING}
 """Statuses that are diagnosed."""
 MOST_PODS = 500
 """Pods that are read of all workloads together; one alone may have that many as well."""
@@ -175,7 +175,7 @@ def _filter_present(workloads: Sequence[Workload]) -> "QuerySet[Pod]":
         workload__in=[each.pk for each in workloads],
         vanished_at=None,
         attempt=F("workload__attempt"),
-    )
+    ).exclude(role=DATA_WORKER)
 
 
 def _count_lost_pods(

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from django.db.models import Count, F, Min, Q, QuerySet
 
 from projects.models import User
-from workloads import logbook
+from workloads import data_delivery, logbook
 from workloads.diagnosis import Diagnosis, diagnose_failure
-from workloads.kube_objects import build_pod_view
+from workloads.kube_objects import DATA_WORKER, build_pod_view
 from workloads.models import Log, Pod, Workload
 from workloads.queries import waiting
 from workloads.queries.waiting import WAITING_STATUSES
@@ -138,7 +138,10 @@ def _describe_groups(help: str, groups: Sequence[StatusGroup]) -> str:
 
 
 def _filter_current_pods(workload: Workload) -> "QuerySet[Pod]":
-    return Pod.objects.filter(workload=workload, attempt=workload.attempt)
+    pods = Pod.objects.filter(workload=workload, attempt=workload.attempt)
+    # Where data workers failed, their logs say why; else they have no part in it.
+    is_of_data = workload.reason.startswith(data_delivery.FAILED)
+    return pods.filter(role=DATA_WORKER) if is_of_data else pods.exclude(role=DATA_WORKER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ def summarize_spec(spec: Spec) -> dict[str, Any]:
         "memory_requested": int(min(totals.memory, MAX_BYTES)),
         "min_pods": min(spec.elastic.min_pods, MAX_PODS) if spec.elastic else None,
         "max_pods": min(spec.elastic.max_pods, MAX_PODS) if spec.elastic else None,
+        "data_workers": spec.data_delivery.workers if spec.data_delivery else None,
     }
 
 

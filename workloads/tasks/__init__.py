@@ -14,14 +14,16 @@ from workloads.tasks.disruptions import tell_disruptions
 from workloads.tasks.launching import launch
 from workloads.tasks.limiting import limit
 from workloads.tasks.polling import poll, poll_all
+from workloads.tasks.preparing import follow_preparations, resume
 from workloads.tasks.reconciliation import reconcile
 from workloads.tasks.retaining import retain
 from workloads.tasks.sampling import sample, thin
 from workloads.tasks.scaling import scale, scale_all
 from workloads.tasks.sweeping import sweep
-from workloads.tasks.teardown import remove, stop, tidy
+from workloads.tasks.teardown import remove, stop, tidy, tidy_data
 
 __all__ = [
+    "follow_preparations",
     "forget",
     "heartbeat",
     "heartbeats",
@@ -32,6 +34,7 @@ __all__ = [
     "provision",
     "reconcile",
     "remove",
+    "resume",
     "retain",
     "sample",
     "scale",
@@ -41,6 +44,7 @@ __all__ = [
     "tell_disruptions",
     "thin",
     "tidy",
+    "tidy_data",
 ]
 
 _EVERY = {
@@ -48,6 +52,7 @@ _EVERY = {
     "workloads.tasks.limiting.limit": 15,
     "workloads.tasks.disruptions.tell_disruptions": 5,
     "workloads.tasks.scaling.scale_all": 10,
+    "workloads.tasks.preparing.follow_preparations": 3,
     "workloads.tasks.polling.poll_all": settings.OPTIONS.poll_seconds,
     "clusters.tasks.heartbeats": 30,
     "workloads.tasks.retaining.retain": 3600,

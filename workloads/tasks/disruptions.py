@@ -29,6 +29,7 @@ from workloads.disruptions import (
 from workloads.disruptions.causes import EVICT
 from workloads.journal import DisruptionRecord
 from workloads.journal.cluster_events import MAX_CLOCK_LAG, parse_moment
+from workloads.kube_objects import DATA_WORKER
 from workloads.logbook import stamps
 from workloads.models import Event, Log, Pod, Workload
 from workloads.pod_counts import Standing
@@ -112,7 +113,7 @@ def _load_workloads() -> Sequence[Workload]:
     if _last_place is not None:
         since, key = _last_place
         rows = rows.filter(Q(disrupted_at__gt=since) | Q(disrupted_at=since, pk__gt=key))
-    rows = rows.select_related("project").defer("job", "pod_group")
+    rows = rows.select_related("project").defer("job", "pod_group", "data_job")
     return list(rows.order_by("disrupted_at", "pk")[:MOST_WORKLOADS])
 
 
@@ -271,7 +272,7 @@ def _build_record(
 
 def _filter_pods(workload: Workload) -> "QuerySet[Pod]":
     rows = Pod.objects.filter(workload=workload, attempt=workload.attempt)
-    return rows.exclude(standing=Standing.FOREIGN).order_by()
+    return rows.exclude(standing=Standing.FOREIGN).exclude(role=DATA_WORKER).order_by()
 
 
 def _count_pods_at(workload: Workload, at: datetime, but_for: Collection[str] = ()) -> int:

@@ -6,14 +6,24 @@ from collections.abc import Mapping, Sequence
 
 from django.db.models import Q
 
-from clusters.job_kinds import JOB_KINDS, JobKind
+from clusters.job_kinds import JOB_KINDS, JOBS, JobKind
 from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.errors import Gone, Rejected
 from clusters.kube.resources import PERSISTENTVOLUMECLAIMS, PODS, SECRETS, SERVICES, Resource
 from console.texts import parse_number
 from workloads import logbook, manifests
-from workloads.kube_objects import Object, find_controller, is_pod_of_job, nested_dict, nested_list
+from workloads.kube_objects import (
+    DATA_WORKER,
+    ROLE,
+    Object,
+    find_controller,
+    get_data_job_name,
+    is_data_worker,
+    is_pod_of_job,
+    nested_dict,
+    nested_list,
+)
 from workloads.models import Desired, Pod, Workload
 from workloads.specs import NewClaim
 from workloads.tasks.retrying import RetryLater
@@ -75,7 +85,11 @@ def fetch_pods(client: Client, workload: Workload) -> list[Object]:
 
 def _select_own_pods(pods: Sequence[Object], workload: Workload) -> list[Object]:
     kind = workload.job_kind.rpartition("/")[2]
-    return [pod for pod in pods if is_pod_of_job(pod, kind, workload.name)]
+    return [
+        pod
+        for pod in pods
+        if is_pod_of_job(pod, kind, workload.name) or is_data_worker(pod, workload.name)
+    ]
 
 
 def find_workload_id(obj: Object) -> uuid.UUID | None:
@@ -154,27 +168,93 @@ def remove_all_objects(client: Client, workload: Workload) -> str:
     and PodGroups go with their job. Claims made for the workload go when it is deleted, once no pod
     uses them.
     """
-    resource = job_resource_of(workload)
-    jobs = [job for job in fetch_objects(client, resource, workload) if is_object_of(job, workload)]
+    jobs = _fetch_jobs(client, workload)
     labelled_pods = fetch_objects(client, PODS, workload)
     pods = _select_own_pods(labelled_pods, workload)
-    doomed_jobs = [job for job in jobs if not is_being_deleted(job)]
+    doomed_jobs = [(kind, job) for kind, job in jobs if not is_being_deleted(job)]
     # As long as there is a job, its controller would replace them; with it they go by themselves,
     # though one by one where the cluster has many.
     doomed_pods = [] if jobs else [pod for pod in pods if not is_being_deleted(pod)]
     if doomed_jobs or doomed_pods:
         wait_for_logs(workload)
-    for job in doomed_jobs:
-        delete_object(client, resource, job)
+    for kind, job in doomed_jobs:
+        delete_object(client, kind, job)
     if doomed_pods:
         _delete_pods(client, workload, doomed_pods, is_shared=len(pods) < len(labelled_pods))
     if jobs or pods:
         return describe_removal(workload, len(pods), has_job=bool(jobs))
+    if _remove_delivery_objects(client, workload):
+        return "What its data workers used is being removed from the cluster."
     claims = _fetch_unneeded_claims(client, workload)
     for claim in claims:
         if not is_being_deleted(claim):
             delete_object(client, PERSISTENTVOLUMECLAIMS, claim)
     return "Its volumes are being removed from the cluster." if claims else ""
+
+
+def remove_data_workers(client: Client, workload: Workload) -> bool:
+    """Begin the deletion of the workload's data workers and what they use. Return whether anything
+    is left.
+
+    Raises KubeError.
+    """
+    job = fetch_data_job(client, workload)
+    if job is not None and not is_being_deleted(job):
+        delete_object(client, JOBS, job)
+    return _remove_delivery_objects(client, workload) or job is not None
+
+
+def _fetch_jobs(client: Client, workload: Workload) -> list[tuple[Resource, Object]]:
+    """Fetch the jobs of the workload, of all attempts, and that of its data workers."""
+    kind = job_resource_of(workload)
+    jobs: list[tuple[Resource, Object]] = [
+        (kind, job)
+        for job in fetch_objects(client, kind, workload)
+        if is_object_of(job, workload) and not is_of_data_workers(job)
+    ]
+    data_job = fetch_data_job(client, workload)
+    return jobs if data_job is None else [*jobs, (JOBS, data_job)]
+
+
+def fetch_data_job(client: Client, workload: Workload) -> Object | None:
+    """Fetch the batch Job of the workload's data workers; None without one. Raises KubeError."""
+    if workload.data_workers is None:
+        return None
+    return _fetch_delivery_object(client, JOBS, workload)
+
+
+def is_of_data_workers(obj: Object) -> bool:
+    """Return whether an object says that it is one of data workers."""
+    return bool(nested_dict(obj, "metadata", "labels").get(ROLE) == DATA_WORKER)
+
+
+def _fetch_delivery_object(client: Client, resource: Resource, workload: Workload) -> Object | None:
+    """Fetch an object of the workload's data workers, which all have one name.
+
+    One of a later attempt than the workload's row was read with is left alone.
+    """
+    name, namespace = get_data_job_name(workload.name), namespace_of(workload)
+    try:
+        found = calls.get(client, resource, name, namespace=namespace)
+    except Gone:
+        return None
+    is_ours = is_object_of(found, workload) and parse_attempt(found) <= workload.attempt
+    return found if is_ours else None
+
+
+def _remove_delivery_objects(client: Client, workload: Workload) -> bool:
+    """Begin the deletion of the Service and the Secret of data workers. Return whether any is
+    left.
+    """
+    if workload.data_workers is None:
+        return False
+    is_left = False
+    for resource in (SERVICES, SECRETS):
+        found = _fetch_delivery_object(client, resource, workload)
+        if found is not None and not is_being_deleted(found):
+            delete_object(client, resource, found)
+        is_left = is_left or found is not None
+    return is_left
 
 
 def describe_removal(workload: Workload, remaining_pods: int, *, has_job: bool) -> str:

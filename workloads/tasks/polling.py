@@ -25,7 +25,7 @@ from clusters.tasks import (
     record_failure,
     split_chunks,
 )
-from console.celery import step
+from console.celery import Step, step
 from workloads import journal, manifests
 from workloads.kube_objects import Object, nested_dict
 from workloads.models import Desired, Workload
@@ -34,10 +34,12 @@ from workloads.states import TERMINAL
 from workloads.tasks import objects
 from workloads.tasks.teardown import (
     remove,
+    should_remove_data_workers,
     should_remove_finished_pods,
     should_remove_running_pods,
     stop,
     tidy,
+    tidy_data,
 )
 
 log = logging.getLogger(__name__)
@@ -104,6 +106,8 @@ class _Poll:
         """Ids of those with pods that have ended."""
         self._ids_with_running_pods: set[uuid.UUID] = set()
         """Ids of those with pods that have not ended."""
+        self._ids_with_data_workers: set[uuid.UUID] = set()
+        """Ids of those with a batch Job of data workers."""
 
     def run(self) -> Sequence[Rejected]:
         """Run the poll. Return the refusals.
@@ -120,6 +124,7 @@ class _Poll:
         _request_stray_removal(self._present_ids)
         _request_tidying(self._ids_with_finished_pods, should_remove_finished_pods)
         _request_tidying(self._ids_with_running_pods, should_remove_running_pods)
+        _request_tidying(self._ids_with_data_workers, should_remove_data_workers, tidy_data)
         return self._refusals
 
     def _poll_kind(
@@ -150,6 +155,10 @@ class _Poll:
                     [*(_add_kind(each, job_kind, resource) for each in page.items), *stubs]
                 )
                 present_ids |= _collect_workload_ids(page.items)
+                if kind == "job":
+                    self._ids_with_data_workers |= _collect_workload_ids(
+                        filter(objects.is_of_data_workers, page.items)
+                    )
                 if kind == "pod":
                     ended = [
                         nested_dict(each, "status").get("phase") in ("Succeeded", "Failed")
@@ -232,11 +241,13 @@ def _request_stray_removal(present_ids: set[uuid.UUID]) -> None:
             (remove if desired == Desired.DELETED else stop).enqueue(str(workload_id))
 
 
-def _request_tidying(workload_ids: set[uuid.UUID], is_due: Callable[[Workload], bool]) -> None:
+def _request_tidying(
+    workload_ids: set[uuid.UUID], is_due: Callable[[Workload], bool], removal_step: Step = tidy
+) -> None:
     """Request the removal of the pods of ended workloads, where they are to go."""
     for chunk in split_chunks(sorted(workload_ids)):
         for workload in Workload.objects.filter(pk__in=chunk, status__in=TERMINAL).only(
-            "spec", "status", "ended_at"
+            "spec", "status", "ended_at", "data_workers"
         ):
             if is_due(workload):
-                tidy.enqueue(str(workload.pk))
+                removal_step.enqueue(str(workload.pk))

@@ -44,6 +44,7 @@ def reconcile(workload_id: str) -> None:
             # The sweep requests it again where it is still needed.
             return
         job = _fetch_job(client, workload)
+        data_job = objects.fetch_data_job(client, workload)
         pods = objects.fetch_objects(client, PODS, workload)
         pod_group = _fetch_pod_group(client, workload, job)
     except KubeError as error:
@@ -56,7 +57,9 @@ def reconcile(workload_id: str) -> None:
         Workload.objects.filter(pk=workload.pk).values_list("desired", "attempt", "job_uid").first()
     )
     if current == (Desired.RUNNING, workload.attempt, workload.job_uid):
-        journal.reconcile_workload(workload.pk, job, pods, pod_group, known_before=known_before)
+        journal.reconcile_workload(
+            workload.pk, job, pods, pod_group, data_job, known_before=known_before
+        )
 
 
 def _fetch_job(client: Client, workload: Workload) -> Object | None:

@@ -10,8 +10,10 @@ from clusters import connections
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, Rejected
 from clusters.kube.resources import PODS
+from clusters.tasks import count_silent_threads
 from console.celery import Step, step
 from workloads import journal, logbook
+from workloads.kube_objects import is_data_worker
 from workloads.models import Desired, Workload
 from workloads.specs import CleanPodPolicy
 from workloads.states import ENDING, TERMINAL, Status
@@ -38,6 +40,8 @@ LAST_PODS_GRACE = timedelta(minutes=5)
 
 torchrun waits that long for the others.
 """
+DATA_LOG_PATIENCE = timedelta(seconds=60)
+"""How long the logs of data workers that have ended are waited for before these are removed."""
 RECHECK_TEXT = "It is looked at once more, for a launch may have been under way."
 
 
@@ -97,6 +101,37 @@ def tidy(workload_id: str) -> None:
                 workload.pk,
                 error.message,
             )
+
+
+@step
+def tidy_data(workload_id: str) -> None:
+    """Remove the data workers of a Completed or Failed workload, once their logs are kept.
+
+    They serve nobody any more, whatever becomes of its other pods.
+    """
+    workload = find_workload(workload_id)
+    if workload is None or not should_remove_data_workers(workload):
+        return
+    try:
+        client = connections.get_client(workload.cluster)
+        if client.pending.is_crowded(count_silent_threads()):
+            return
+        if not objects.remove_data_workers(client, workload):
+            journal.close_preparations(workload.pk, workload.attempt)
+    except KubeError as error:
+        log.warning(
+            "the data workers of workload %s could not be removed: %s; it is tried again",
+            workload.pk,
+            error.message,
+        )
+
+
+def should_remove_data_workers(workload: Workload) -> bool:
+    """Return whether the workload has ended and its data workers are to go."""
+    if workload.data_workers is None or workload.status not in TERMINAL:
+        return False
+    is_late = workload.ended_at is None or timezone.now() - workload.ended_at > DATA_LOG_PATIENCE
+    return is_late or logbook.are_logs_kept(workload.pk)
 
 
 def should_remove_finished_pods(workload: Workload) -> bool:
@@ -175,6 +210,9 @@ def _is_still_wanted(workload: Workload) -> bool:
 
 def _remove_pods(client: Client, workload: Workload, *, finished: bool, running: bool) -> None:
     for pod in objects.fetch_pods(client, workload):
+        if is_data_worker(pod, workload.name):
+            # Their Job would replace it; they go with it.
+            continue
         has_ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
         if (
             (finished if has_ended else running)

@@ -93,7 +93,8 @@ def events(request: Request, pk: uuid.UUID) -> HttpResponse:
 def pods(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Show a page of the pods of all attempts: a dialog, and a page for direct links."""
     workload = get_object_or_404(
-        Workload.objects.visible_to(request.user).defer("spec", "job", "pod_group"), pk=pk
+        Workload.objects.visible_to(request.user).defer("spec", "job", "pod_group", "data_job"),
+        pk=pk,
     )
     wanted = queries.PodFilter.from_query(request.GET)
     page = queries.load_pod_page(workload, wanted)

@@ -1,0 +1,124 @@
+"""What the logs of data workers say since they were read last."""
+
+import copy
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from django.db.models import F
+
+from workloads import data_delivery, logbook
+from workloads.data_delivery import WorkerProgress
+from workloads.kube_objects import DATA_WORKER, clean_text
+from workloads.models import DataPreparation, Log, Pod, Workload
+from workloads.pod_counts import Standing
+
+MOST_PODS = 20_000
+"""Data workers that are looked at in one run, the newest; a Job of eight makes some fifty."""
+MOST_LINES = 50_000
+MOST_BYTES = 4 << 20
+"""Of one log that are read in one run; the next goes on there."""
+LONGEST_TROUBLE = 300
+
+_POD_FIELDS = ("workload", "uid", "index", "phase", "standing", "status", "reason", "vanished_at")
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentWorkers:
+    """How far the data workers of an attempt are, and what keeps one of them."""
+
+    workers: Sequence[WorkerProgress]
+    trouble: str
+
+
+def read_workers(
+    rows: Sequence[DataPreparation], deadline: float | None = None
+) -> Iterator[tuple[DataPreparation, CurrentWorkers]]:
+    """Yield how far the data workers of these attempts are, by what their logs say. Two queries.
+
+    After `deadline`, by the monotonic clock, no further logs are read.
+    """
+    if not rows:
+        return
+    pods = _load_data_pods(rows)
+    logs = _load_logs([pod.pk for each in pods.values() for pod in each.values()])
+    for row in rows:
+        if deadline is not None and time.monotonic() > deadline:
+            return
+        yield row, _read_attempt(row, pods.get(row.workload_id, {}), logs)
+
+
+def _load_data_pods(rows: Sequence[DataPreparation]) -> Mapping[uuid.UUID, Mapping[int, Pod]]:
+    """Load the newest data worker of each number, by workload."""
+    pods = Pod.objects.filter(
+        workload__in=[each.workload_id for each in rows],
+        attempt=F("workload__attempt"),
+        role=DATA_WORKER,
+    ).exclude(standing=Standing.FOREIGN)
+    newest: dict[uuid.UUID, dict[int, Pod]] = {}
+    for pod in pods.only(*_POD_FIELDS).order_by("-created_at", "-id")[:MOST_PODS]:
+        if pod.index is not None:
+            newest.setdefault(pod.workload_id, {}).setdefault(pod.index, pod)
+    return newest
+
+
+def _load_logs(pods: Sequence[int]) -> Mapping[int, Log]:
+    """Load the log of each of these pods, of several the last, by the pod's id."""
+    logs = Log.objects.filter(pod__in=pods, is_init=False).exclude(state=Log.State.REMOVED)
+    return {log.pod_id: log for log in logs.order_by("run", "pk")}
+
+
+def _read_attempt(
+    row: DataPreparation, pods: Mapping[int, Pod], logs: Mapping[int, Log]
+) -> CurrentWorkers:
+    workload: Workload = row.workload
+    before = data_delivery.decode_workers(row.workers, workload.data_workers or 0)
+    workers = []
+    for number, worker in enumerate(before):
+        pod = pods.get(number)
+        log = logs.get(pod.pk) if pod is not None else None
+        workers.append(_read_worker(number, worker, pod, log))
+    return CurrentWorkers(workers, _describe_trouble(pods, workers))
+
+
+def _read_worker(
+    number: int, before: WorkerProgress, pod: Pod | None, log: Log | None
+) -> WorkerProgress:
+    """Return how far a data worker is. What one prepared that is gone is gone with it."""
+    if pod is None:
+        return WorkerProgress()
+    worker = WorkerProgress(pod=pod.uid)
+    if log is not None:
+        worker.log = log.pk
+        if (before.pod, before.log) == (pod.uid, log.pk):
+            worker = copy.copy(before)
+        for end, text in islice(
+            logbook.read_lines_behind(log, worker.offset, MOST_BYTES), MOST_LINES
+        ):
+            worker.offset = end
+            line = data_delivery.parse_line(text)
+            if line is not None and getattr(line, "worker", None) == number:
+                worker.apply_line(line)
+    if pod.vanished_at is not None or pod.phase == "Failed":
+        return WorkerProgress(
+            pod=worker.pod, log=worker.log, offset=worker.offset, error=worker.error
+        )
+    return worker
+
+
+def _describe_trouble(pods: Mapping[int, Pod], workers: Sequence[WorkerProgress]) -> str:
+    """Describe what keeps the first data worker that does not get on; "" where all do."""
+    for number, worker in enumerate(workers):
+        pod = pods.get(number)
+        cause = ""
+        if worker.error:
+            cause = worker.error
+        elif pod is not None and pod.standing == Standing.BLOCKED:
+            cause = ": ".join(filter(None, (pod.status, pod.reason)))
+        elif pod is not None and pod.standing == Standing.UNSCHEDULABLE:
+            cause = pod.reason or "no node takes it"
+        if cause:
+            return f"Data worker {number}: {clean_text(cause, LONGEST_TROUBLE)}."
+    return ""

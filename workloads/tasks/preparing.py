@@ -1,0 +1,297 @@
+"""The steps that follow what data workers prepare, and let the job take GPUs when that is done.
+
+What they know is in rows and in captured logs. The cluster is asked only to let a job go on.
+"""
+
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from clusters import connections
+from clusters.kube import calls
+from clusters.kube.client import Client
+from clusters.kube.errors import Conflict, Gone, KubeError, Rejected
+from clusters.tasks import claim_task, count_silent_threads, heartbeat
+from console.celery import step
+from projects.durations import describe_duration
+from workloads import data_delivery, journal
+from workloads.data_delivery import Preparation, WorkerProgress
+from workloads.journal import PreparationChange
+from workloads.kube_objects import (
+    WAITS_FOR_DATA,
+    Object,
+    clean_text,
+    find_true_condition,
+    nested_dict,
+)
+from workloads.logbook.attempt_state import MISSING_AFTER, NOT_CAPTURED
+from workloads.models import DataPreparation, Desired, Workload
+from workloads.states import ACTIVE, TERMINAL, Status, has_waited_for_data, is_suspended
+from workloads.tasks import data_progress, objects, rank_counters
+from workloads.tasks.data_progress import CurrentWorkers
+from workloads.tasks.retrying import describe_refusal, find_workload
+from workloads.tasks.teardown import tidy_data
+
+log = logging.getLogger(__name__)
+
+MOST_ATTEMPTS = 200
+"""Attempts of one run, in their order; the next run goes on behind them."""
+MOST_SECONDS = 3.0
+"""Seconds after which a run reads no further logs."""
+STALLED_AFTER = timedelta(minutes=5)
+"""Without a unit for so long, the preparation has stalled."""
+FAILURE_PATIENCE = timedelta(seconds=30)
+"""How long the failure of data workers waits for the line of their log that says why."""
+REFUSAL_PAUSE_SECONDS = 30.0
+"""Seconds after which the cluster is asked again to let a job go on, where it refused that."""
+DATA_READY_TEXT = "Its data is ready."
+
+_WORKLOAD_FIELDS = tuple(
+    f"workload__{name}"
+    for name in (
+        *("name", "status", "attempt", "desired", "released_at", "reason", "data_workers"),
+        *("job", "job_uid", "data_job", "ended_at", "cluster_id", "project_id", "pod_counts"),
+        *("cluster__captured_until", "cluster__unreachable_since"),
+    )
+)
+_last_key = 0
+"""Behind which row the next run of this process begins."""
+_paused_until: dict[uuid.UUID, float] = {}
+"""Until when jobs are left alone that the cluster refused to let go on, by the monotonic clock."""
+
+
+@step
+def follow_preparations() -> None:
+    """Record how far the data of attempts is, and request what follows from it.
+
+    May run twice or late. Where a run lasts longer than its period, the next ones are left out.
+    """
+    with claim_task("preparing", "all") as is_claimed:
+        if is_claimed:
+            _follow_attempts(timezone.now())
+
+
+def _follow_attempts(now: datetime) -> None:
+    global _last_key
+    deadline = time.monotonic() + MOST_SECONDS
+    rows = list(_load_rows(_last_key))
+    _last_key = rows[-1].pk if len(rows) == MOST_ATTEMPTS else 0
+    preparing = [each for each in rows if _is_preparing(each)]
+    journal.record_preparations(list(_find_changes(preparing, now, deadline)))
+    for row in rows:
+        _request_next_step(row, now, deadline)
+
+
+def _load_rows(behind: int) -> "QuerySet[DataPreparation]":
+    rows = DataPreparation.objects.filter(is_open=True, pk__gt=behind)
+    rows = rows.select_related("workload__cluster").only(
+        *(field.name for field in DataPreparation._meta.concrete_fields), *_WORKLOAD_FIELDS
+    )
+    return rows.order_by("pk")[:MOST_ATTEMPTS]
+
+
+def _is_preparing(row: DataPreparation) -> bool:
+    return (
+        row.workload.attempt == row.attempt
+        and row.workload.status == Status.PREPARING
+        and row.resumed_at is None
+    )
+
+
+def _request_next_step(row: DataPreparation, now: datetime, deadline: float) -> None:
+    """Request or do what an attempt's data calls for now."""
+    workload: Workload = row.workload
+    is_over = workload.released_at is not None or workload.attempt != row.attempt
+    if is_over or workload.status == Status.STOPPED:
+        journal.close_preparations(workload.pk, row.attempt)
+        return
+    if workload.status in TERMINAL:
+        rank_counters.record_counters(row, now, deadline)
+        tidy_data.enqueue(str(workload.pk))
+        return
+    if workload.status not in ACTIVE or workload.job is None:
+        return
+    if find_true_condition(workload.data_job or {}, "Failed"):
+        _record_failure(row, now)
+    elif row.resumed_at is not None:
+        rank_counters.record_counters(row, now, deadline)
+    elif not is_suspended(workload.job) or workload.status != Status.PREPARING:
+        _record_other_resumption(row)
+    elif row.ready_at is not None:
+        resume.enqueue(str(workload.pk))
+
+
+def _record_other_resumption(row: DataPreparation) -> None:
+    """Record that the job goes on without this process: it died after it let it go on, or somebody
+    else did, or the operator takes no notice of the suspension.
+    """
+    workload: Workload = row.workload
+    if has_waited_for_data(workload.job):
+        journal.record_resumption(workload.pk, row.attempt, None, _describe_ready(row))
+        return
+    who = (
+        "its operator takes no notice of that"
+        if is_suspended(workload.job)
+        else "it is not suspended in the cluster, and not by Muster"
+    )
+    text = (
+        f"Its job was to wait until its data is prepared, but {who}: it takes GPUs before its data "
+        "is ready. Its data workers go on."
+    )
+    journal.record_resumption(workload.pk, row.attempt, None, text, is_ours=False)
+
+
+def _describe_ready(row: DataPreparation) -> str:
+    workers = data_delivery.decode_workers(row.workers, row.workload.data_workers or 0)
+    return data_delivery.describe_ready(Preparation.add_up(row.wanted, workers))
+
+
+def _record_failure(row: DataPreparation, now: datetime) -> None:
+    """Record that the Job of data workers has failed, with the line of a log that says why."""
+    if row.failure:
+        return
+    if row.failed_at is None:
+        journal.record_failed_job(row, now)
+    workload: Workload = row.workload
+    workers: Sequence[WorkerProgress] = data_delivery.decode_workers(
+        row.workers, workload.data_workers or 0
+    )
+    for _, current in data_progress.read_workers([row] if row.resumed_at is not None else []):
+        workers = current.workers
+    is_late = row.failed_at is not None and now - row.failed_at > FAILURE_PATIENCE
+    if is_late or any(each.error for each in workers):
+        condition = find_true_condition(workload.data_job or {}, "Failed") or {}
+        message = str(condition.get("message") or condition.get("reason") or "")
+        reason = data_delivery.describe_failure(workers, message)
+        journal.record_data_failure(workload.pk, row.attempt, reason)
+
+
+def _find_changes(
+    rows: Sequence[DataPreparation], now: datetime, deadline: float
+) -> Iterator[PreparationChange]:
+    """Yield what is new of these attempts, which all prepare data."""
+    for row, current in data_progress.read_workers(rows, deadline):
+        if (change := _find_change(row, current, now)) is not None:
+            yield change
+
+
+def _find_change(
+    row: DataPreparation, current: CurrentWorkers, now: datetime
+) -> PreparationChange | None:
+    """Return what is new of one attempt; None where nothing is."""
+    workload: Workload = row.workload
+    preparation = Preparation.add_up(row.wanted, current.workers)
+    has_progress = preparation.prepared > row.prepared or preparation.is_ready
+    progress_at = now if has_progress else row.progress_at
+    is_stalled = now - (progress_at or row.created_at) >= STALLED_AFTER
+    has_stalled = is_stalled and not preparation.is_ready
+    reason, stall = data_delivery.describe_preparation(preparation), ""
+    if preparation.is_ready:
+        # Why it does not go on, the step that lets it go on says.
+        reason = workload.reason if row.ready_at is not None else DATA_READY_TEXT
+    elif has_stalled:
+        trouble = current.trouble or _describe_missing_capture(workload, now)
+        stall = data_delivery.describe_stall(describe_duration(STALLED_AFTER.seconds), trouble)
+    reason = clean_text(" ".join(filter(None, (reason, stall or current.trouble))))
+    before = data_delivery.decode_workers(row.workers, workload.data_workers or 0)
+    if (current.workers, has_stalled, reason) == (before, row.has_stalled, workload.reason):
+        return None
+    is_told = not has_stalled or row.has_stalled
+    return PreparationChange(
+        row,
+        current.workers,
+        preparation,
+        reason,
+        progress_at,
+        has_stalled,
+        "" if is_told else reason,
+    )
+
+
+def _describe_missing_capture(workload: Workload, now: datetime) -> str:
+    """Describe that no process reads the logs that say how far it is; "" where one does."""
+    captured_until = workload.cluster.captured_until
+    is_captured = captured_until is not None and captured_until > now - MISSING_AFTER
+    return "" if is_captured else NOT_CAPTURED
+
+
+@step
+def resume(workload_id: str) -> None:
+    """Let the job of a workload whose data is ready take GPUs.
+
+    It may run twice or die anywhere: the job itself says whether that is done. A job that somebody
+    changed since it was read is left for the next run.
+    """
+    with claim_task("resume", workload_id) as is_claimed:
+        workload = find_workload(workload_id) if is_claimed else None
+        if workload is None or not _may_resume(workload):
+            return
+        row = DataPreparation.objects.filter(
+            workload=workload, attempt=workload.attempt, ready_at__isnull=False, resumed_at=None
+        ).first()
+        if row is None:
+            return
+        row.workload = workload
+        try:
+            client = connections.get_client(workload.cluster)
+            if not client.pending.is_crowded(count_silent_threads()):
+                _resume_job(client, workload, row)
+        except (Conflict, Gone):
+            return
+        except Rejected as error:
+            _paused_until[workload.pk] = time.monotonic() + REFUSAL_PAUSE_SECONDS
+            text = f"{DATA_READY_TEXT} Muster could not let its job go on, and tries again:"
+            journal.record_preparation_trouble(
+                workload.pk, workload.attempt, f"{text} {describe_refusal(error)}"
+            )
+        except KubeError as error:
+            log.warning("workload %s could not be resumed: %s", workload.pk, error.message)
+            heartbeat.enqueue(str(workload.cluster_id))
+
+
+def _may_resume(workload: Workload) -> bool:
+    cluster = workload.cluster
+    return (
+        workload.desired == Desired.RUNNING
+        and workload.status == Status.PREPARING
+        and cluster.is_enabled
+        and cluster.unreachable_since is None
+        and time.monotonic() >= _paused_until.pop(workload.pk, 0.0)
+    )
+
+
+def _resume_job(client: Client, workload: Workload, row: DataPreparation) -> None:
+    kind, namespace = objects.job_resource_of(workload), objects.namespace_of(workload)
+    job = calls.get(client, kind, workload.name, namespace=namespace)
+    if (
+        not objects.is_object_of(job, workload)
+        or nested_dict(job, "metadata").get("uid") != workload.job_uid
+        or objects.is_being_deleted(job)
+    ):
+        return
+    if is_suspended(job):
+        change = build_resumption(job)
+        job = calls.patch(client, kind, workload.name, change, namespace=namespace)
+    journal.record_resumption(workload.pk, row.attempt, job, _describe_ready(row))
+
+
+def build_resumption(job: Object) -> Object:
+    """Build the merge patch that lets a suspended job go on, where it is as it was read.
+
+    With the version it fails where somebody changed or deleted the job meanwhile. The annotation
+    says from then on that whoever suspends it again is not Muster.
+    """
+    metadata, spec = nested_dict(job, "metadata"), nested_dict(job, "spec")
+    is_in_policy = "suspend" in nested_dict(spec, "runPolicy")
+    return {
+        "metadata": {
+            "resourceVersion": metadata["resourceVersion"],
+            "annotations": {WAITS_FOR_DATA: "false"},
+        },
+        "spec": {"runPolicy": {"suspend": False}} if is_in_policy else {"suspend": False},
+    }
