@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 FRAMEWORKS := .venv-frameworks
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --retries 5
-# `muster`, the command line: all that it needs is installed already, so nothing is fetched for it.
-INSTALL_CLI := $(PIP) install --no-index --no-deps --no-build-isolation --no-compile --editable ./cli
+# `muster`, the command line, and `muster_delivery`, which pods of the embedded cluster import: all
+# that they need is installed already, so nothing is fetched for them.
+INSTALL_OWN := $(PIP) install --no-index --no-deps --no-build-isolation --no-compile --editable ./cli --editable ./delivery
 WORKERS ?= auto
 # Files are given out in the order of tests/conftest.py, not by how many tests they have: one of the longest has a single test.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not long"
@@ -41,7 +42,7 @@ test-frameworks: $(VENV)/.development $(FRAMEWORKS)/.installed
 check: export MUSTER_SECRET_KEY := only-to-look-at-the-code-not-to-sign
 check: export MUSTER_ENCRYPTION_KEYS := b25seS10by1sb29rLWF0LXRoZS1jb2RlLW5vdC1rZXk=
 check: export MUSTER_DATA_DIR := $(VENV)/check
-check: export PYTHONPATH := cli/src
+check: export PYTHONPATH := cli/src:delivery/src
 check: $(VENV)/.development
 	@mkdir -p $(MUSTER_DATA_DIR)
 	$(BIN)/ruff check .
@@ -75,15 +76,15 @@ lock: $(BIN)/python
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade $$beside $$set.txt -o $$set.lock; \
 	done
 
-$(VENV)/.runtime: requirements.lock cli/pyproject.toml | $(BIN)/python
+$(VENV)/.runtime: requirements.lock cli/pyproject.toml delivery/pyproject.toml | $(BIN)/python
 	@echo "Installing what requirements.lock pins; this takes about half a minute."
 	@$(PIP) install --no-compile --require-hashes -r requirements.lock
-	@$(INSTALL_CLI)
+	@$(INSTALL_OWN)
 	@touch $@
 
-$(VENV)/.development: requirements-dev.lock cli/pyproject.toml | $(BIN)/python
+$(VENV)/.development: requirements-dev.lock cli/pyproject.toml delivery/pyproject.toml | $(BIN)/python
 	$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
-	@$(INSTALL_CLI)
+	@$(INSTALL_OWN)
 	@touch $@ $(VENV)/.runtime
 
 $(FRAMEWORKS)/.installed: requirements-frameworks.txt | $(BIN)/python

@@ -18,8 +18,8 @@ BASE = Path(__file__).resolve().parent.parent
 PRODUCT = ("console", "projects", "clusters", "environments", "workloads")
 """The floors of the console, lowest first."""
 ROOMS = (*PRODUCT, "cli", "delivery", "scheduling", "localkube")
-SOURCE_FOLDER = ("cli", "src")
-"""Where the package of the room `cli` lies."""
+PACKAGES = {"muster_cli": "cli", "muster_delivery": "delivery", "taas": "delivery"}
+"""Packages that lie in the folder `src` of a room of another name."""
 LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -52,7 +52,8 @@ class Module:
 
     @property
     def room(self) -> str:
-        return self.name.split(".")[0].replace("muster_cli", "cli")
+        package = self.name.split(".")[0]
+        return PACKAGES.get(package, package)
 
 
 def find_docstring_lines(tree: ast.AST) -> set[int]:
@@ -122,7 +123,7 @@ def measure_module(path: Path) -> Module:
     tree = ast.parse(source)
     parts = path.relative_to(BASE).with_suffix("").parts
     # A package in a folder of its own is imported by its own name.
-    parts = parts[2:] if parts[:2] == SOURCE_FOLDER else parts
+    parts = parts[2:] if parts[0] in PACKAGES.values() else parts
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
     module = Module(name, source.count("\n"), count_code_lines(source, tree))
     module.type_ignores = len(re.findall(r"# type: ignore", source))
