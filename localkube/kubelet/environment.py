@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from localkube import quantities
-from localkube.kubelet import mpi
+from localkube.kubelet import mpi, service_hosts
 from localkube.kubelet.gpus import Gpu
 from localkube.metadata import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 from localkube.options import GPU_DEVICES_ANNOTATION
@@ -42,8 +42,8 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PodSources:
-    """How to read the secrets, config maps and claims of a pod's namespace by name, and what the
-    node has.
+    """How to read the secrets, config maps, claims and services of a pod's namespace by name, and
+    what the node has.
     """
 
     secret: Callable[[str], Object | None]
@@ -54,6 +54,7 @@ class PodSources:
     claim: Callable[[str], Object | None] = lambda _: None
     claims: Path = Path()
     """The directory with the directories of bound claims, each named by its claim's uid."""
+    service: Callable[[str], Object | None] = lambda _: None
 
 
 def build_base_environment(pod: Object, home: Path, scratch: Path, python: Path) -> dict[str, str]:
@@ -68,7 +69,7 @@ def build_base_environment(pod: Object, home: Path, scratch: Path, python: Path)
         "HOME": str(home),
         "TMPDIR": str(scratch),
         "LANG": "C.UTF-8",
-        "HOSTNAME": name_of(pod),
+        "HOSTNAME": str(pod["spec"].get("hostname") or name_of(pod)),
         "GLOO_SOCKET_IFNAME": "lo",
         "NCCL_SOCKET_IFNAME": "lo",
         **mpi.build_variables(pod),
@@ -80,9 +81,9 @@ def build_environment(
 ) -> dict[str, str]:
     """Build a container's whole environment, starting from `base_environment`.
 
-    Later variables win, and a value may refer to earlier ones as `$(NAME)`. Raises ConfigError for
-    a missing secret, config map or key that is not optional, an unknown field, or too large an
-    environment.
+    Later variables win, and a value may refer to earlier ones as `$(NAME)`. Names of headless
+    Services' hosts in values of the spec become addresses. Raises ConfigError for a missing secret,
+    config map or key that is not optional, an unknown field, or too large an environment.
     """
     env = dict(base_environment)
     for source in container.get("envFrom") or ():
@@ -141,7 +142,8 @@ def _resolve_value(
     """Return the value of one env entry; None when an optional reference leads nowhere."""
     source = item.get("valueFrom")
     if not source:
-        return expand_variables(str(item.get("value") or ""), env)
+        text = expand_variables(str(item.get("value") or ""), env)
+        return service_hosts.replace_host_names(text, namespace_of(pod), sources.service)
     if ref := source.get("fieldRef"):
         return resolve_field(pod, ref["fieldPath"])
     if ref := source.get("resourceFieldRef"):

@@ -17,7 +17,7 @@ from localkube.kubelet.machine_division import NodeShare
 from localkube.metadata import Object, namespace_of
 from localkube.objects import Objects
 from localkube.options import Options
-from localkube.resources import CONFIGMAPS, PERSISTENTVOLUMECLAIMS, SECRETS
+from localkube.resources import CONFIGMAPS, PERSISTENTVOLUMECLAIMS, SECRETS, SERVICES
 
 CLAIMS_DIRECTORY = "claims"
 """Directory of the data directory: what claims hold, each in a directory named by its claim's uid.
@@ -59,6 +59,7 @@ class NodeContext:
             devices=self.share.devices,
             claim=lambda name: self.objects.find(PERSISTENTVOLUMECLAIMS, namespace, name),
             claims=self.options.data / CLAIMS_DIRECTORY,
+            service=lambda name: self.objects.find(SERVICES, namespace, name),
         )
 
 

@@ -76,6 +76,13 @@ def test_nothing_of_this_processs_environment_is_passed_on(monkeypatch: pytest.M
     assert os.environ["PATH"] not in base["PATH"]
 
 
+def test_a_pod_with_a_host_name_bears_it() -> None:
+    named = pod({"name": "c"})
+    named["spec"]["hostname"] = "train-data-0"
+    base = environment.build_base_environment(named, Path("/h"), Path("/t"), Path("/venv/bin"))
+    assert base["HOSTNAME"] == "train-data-0"
+
+
 def test_values_refer_to_what_was_defined_before_them() -> None:
     env = variables(
         [
