@@ -207,7 +207,7 @@ class ClusterRoom:
         self, demand: Demand, last: NodeRoom | None, *, at_once: bool
     ) -> tuple[NodeRoom, tuple[int, ...]] | None:
         """Return the node and devices for a pod: the fullest node that still takes it (bin packing,
-        KAI's default), the first of equals.
+        KAI's default) among those that it prefers most, the first of equals.
 
         `last` took the pod before, and takes an equal one next if it can.
         """
@@ -276,10 +276,16 @@ class ShapePlaces:
 
 
 def _rank_room(room: NodeRoom, demand: Demand, idle: int) -> tuple[Number, ...]:
-    """Return the order in which nodes are preferred: those that are fuller, in what counts.
+    """Return the order in which nodes are preferred: those that the pod itself prefers, then
+    those that are fuller, in what counts.
 
     Pods without devices go to nodes without devices first, as with KAI.
     """
+    preference = demand.preferences.get(room.node.name, 0)
+    return (-preference, *_rank_fullness(room, demand, idle))
+
+
+def _rank_fullness(room: NodeRoom, demand: Demand, idle: int) -> tuple[Number, ...]:
     if demand.whole:
         return (idle,)
     if demand.share is not None:

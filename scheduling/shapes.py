@@ -12,7 +12,17 @@ ShapeCounts = Mapping[PodShape, int]
 class Demand:
     """What pods of one shape take on a node and in a queue."""
 
-    __slots__ = ("_parts", "charge", "mismatches", "plain", "shape", "share", "size", "whole")
+    __slots__ = (
+        "_parts",
+        "charge",
+        "mismatches",
+        "plain",
+        "preferences",
+        "shape",
+        "share",
+        "size",
+        "whole",
+    )
 
     def __init__(self, shape: PodShape, device_memory: int | None) -> None:
         self.shape = shape
@@ -22,6 +32,7 @@ class Demand:
         self.plain = tuple((name, amount) for name, amount in shape.amounts.items() if name != GPU)
         """The amounts other than devices."""
         self.mismatches = dict(shape.mismatches)
+        self.preferences = dict(shape.preferences)
         self.charge = compute_charge(shape, device_memory)
         """What queues are charged for one pod."""
         part = self.share.device_fraction(device_memory) if self.share else None
@@ -92,6 +103,7 @@ class ShapeNames:
                 frozenset(shape.amounts.items()),
                 shape.share,
                 frozenset(shape.mismatches.items()),
+                frozenset(shape.preferences.items()),
             )
             known = self._known[shape] = self._by_value.setdefault(value, shape)
         return known

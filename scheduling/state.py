@@ -59,6 +59,8 @@ class PodShape:
     share: GpuShare | None = None
     mismatches: Mapping[str, str] = field(default_factory=dict)
     """Why nodes do not accept such pods (taints, selectors), by the node's name."""
+    preferences: Mapping[str, int] = field(default_factory=dict)
+    """How much such pods prefer a node, by its name; 0 for one that is not named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,6 +216,7 @@ def build_labels(share: NodeShare) -> dict[str, str]:
     if devices:
         labels |= {
             "nvidia.com/gpu.count": str(len(devices)),
+            "nvidia.com/gpu.present": "true",
             "nvidia.com/gpu.memory": str(min(gpu.memory_mib for gpu in devices)),
             "nvidia.com/gpu.product": devices[0].product,
         }

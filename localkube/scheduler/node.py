@@ -5,6 +5,7 @@ Taints, selectors and affinity decide that.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import scheduling
 from localkube.metadata import Object, labels_of, name_of
@@ -15,8 +16,11 @@ from scheduling.state import Amounts
 GPU_MEMORY = "nvidia.com/gpu.memory"
 """Label: the memory of each device, in MiB."""
 
+Answer = TypeVar("Answer")
+
 PODS = "pods"
 REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED_TERMS = "preferredDuringSchedulingIgnoredDuringExecution"
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
@@ -59,39 +63,44 @@ class PlacementRules:
 
     These are the topology keys of required pod affinities, which hold on one node.
     """
+    preferences: tuple[Object, ...] = ()
+    """The preferred node affinity: terms with a weight each."""
 
 
-class NodeMismatches(Mapping[str, str]):
-    """Why nodes do not accept pods of one shape, found out when it is asked for.
+class NodeAnswers(Mapping[str, Answer]):
+    """What nodes answer to pods of one shape, found out when it is asked for.
 
-    `list_nodes` returns all nodes by name: another mapping when one of them has changed.
+    `answer` returns None for a node that is left out. `list_nodes` returns all nodes by name:
+    another mapping when one of them has changed.
     """
 
-    def __init__(self, rules: PlacementRules, list_nodes: Callable[[], Mapping[str, Node]]) -> None:
-        self._rules = rules
+    def __init__(
+        self, answer: Callable[[Node], Answer | None], list_nodes: Callable[[], Mapping[str, Node]]
+    ) -> None:
+        self._answer = answer
         self._list_nodes = list_nodes
         self._nodes: Mapping[str, Node] | None = None
-        self._mismatches: Mapping[str, str] = {}
+        self._answers: Mapping[str, Answer] = {}
 
-    def __getitem__(self, name: str) -> str:
-        return self._find_mismatches()[name]
+    def __getitem__(self, name: str) -> Answer:
+        return self._find_answers()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._find_mismatches())
+        return iter(self._find_answers())
 
     def __len__(self) -> int:
-        return len(self._find_mismatches())
+        return len(self._find_answers())
 
-    def _find_mismatches(self) -> Mapping[str, str]:
+    def _find_answers(self) -> Mapping[str, Answer]:
         nodes = self._list_nodes()
         if nodes is not self._nodes:
             self._nodes = nodes
-            self._mismatches = {
-                name: mismatch
+            self._answers = {
+                name: found
                 for name, node in nodes.items()
-                if (mismatch := describe_mismatch(node, self._rules)) is not None
+                if (found := self._answer(node)) is not None
             }
-        return self._mismatches
+        return self._answers
 
 
 def parse_node(obj: Object) -> Node:
@@ -111,13 +120,15 @@ def parse_node(obj: Object) -> Node:
 def parse_placement_rules(pod: Object) -> PlacementRules:
     spec = pod["spec"]
     affinity = spec.get("affinity") or {}
-    required = (affinity.get("nodeAffinity") or {}).get(REQUIRED_TERMS)
+    node_affinity = affinity.get("nodeAffinity") or {}
+    required = node_affinity.get(REQUIRED_TERMS)
     near_terms = (affinity.get("podAffinity") or {}).get(REQUIRED_TERMS) or ()
     return PlacementRules(
         selector=spec.get("nodeSelector") or {},
         terms=None if required is None else tuple(required.get("nodeSelectorTerms") or ()),
         tolerations=tuple(spec.get("tolerations") or ()),
         topologies=tuple(sorted({str(term.get("topologyKey")) for term in near_terms})),
+        preferences=tuple(node_affinity.get(PREFERRED_TERMS) or ()),
     )
 
 
@@ -142,6 +153,20 @@ def describe_mismatch(node: Node, rules: PlacementRules) -> str | None:
     if any(key not in node.labels for key in rules.topologies):
         return "node(s) didn't match pod affinity rules"
     return None
+
+
+def compute_preference(node: Node, rules: PlacementRules) -> int | None:
+    """Return the weights of the preferred terms that the node meets, in all; None for 0.
+
+    Unlike a required term, a preferred one without expressions holds on every node.
+    """
+    total = 0
+    for choice in rules.preferences:
+        term = choice.get("preference") or {}
+        has_expressions = term.get("matchExpressions") or term.get("matchFields")
+        if not has_expressions or _matches_term(term, node):
+            total += int(choice.get("weight") or 0)
+    return total or None
 
 
 def _is_tolerated(taint: Object, tolerations: Iterable[Object]) -> bool:

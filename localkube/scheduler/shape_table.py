@@ -2,7 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from localkube.scheduler.node import Node, NodeMismatches, PlacementRules
+from localkube.scheduler.node import (
+    Node,
+    NodeAnswers,
+    PlacementRules,
+    compute_preference,
+    describe_mismatch,
+)
 from localkube.scheduler.task import Task, encode_shape
 from scheduling.state import PodShape
 
@@ -23,7 +29,10 @@ class ShapeTable:
         shape = self._shapes.get(key)
         if shape is None:
             shape = self._shapes[key] = PodShape(
-                demand.amounts, demand.share, NodeMismatches(rules, self._list_nodes)
+                demand.amounts,
+                demand.share,
+                NodeAnswers(lambda node: describe_mismatch(node, rules), self._list_nodes),
+                NodeAnswers(lambda node: compute_preference(node, rules), self._list_nodes),
             )
         return shape
 

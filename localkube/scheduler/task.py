@@ -193,6 +193,7 @@ def encode_shape(asks: PodShape, placing: PlacementRules) -> bytes:
         sorted((name, str(amount)) for name, amount in asks.amounts.items()),
         None if share is None else (share.devices, str(share.fraction), share.memory),
         (dict(placing.selector), placing.terms, placing.tolerations, placing.topologies),
+        placing.preferences,
     ]
     return msgspec.json.encode(parts, order="deterministic")
 

@@ -59,6 +59,7 @@ def test_the_node_says_what_it_has(idle: Machine) -> None:
             "kubernetes.io/hostname": "localkube",
             "kubernetes.io/os": "linux",
             "nvidia.com/gpu.count": "2",
+            "nvidia.com/gpu.present": "true",
             "nvidia.com/gpu.memory": "16384",
             "localkube.muster.dev/virtual-gpu": "true",
         }.items()

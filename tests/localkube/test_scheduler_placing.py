@@ -263,3 +263,88 @@ def test_a_pod_that_wants_a_node_that_is_not_here_waits_with_the_reason(bench: B
     )
     bench.settle()
     assert bench.placed() == {"picky", "near"}
+
+
+def add_node(bench: Bench, name: str, devices: int, labels: dict[str, str]) -> None:
+    bench.make(NODES, {"metadata": {"name": name, "labels": labels}}, "")
+    offered = {"cpu": "4", "memory": "32Gi", "pods": "10"} | (
+        {GPU: str(devices)} if devices else {}
+    )
+    bench.objects.modify(
+        NODES,
+        "",
+        name,
+        lambda node: node.update(status={"allocatable": offered}),
+        subresource="status",
+    )
+
+
+def prefer(*choices: tuple[int, str, str]) -> dict[str, object]:
+    """Build an affinity of weighted terms, each a label and an operator."""
+    terms = [
+        {
+            "weight": weight,
+            "preference": {"matchExpressions": [{"key": key, "operator": operator}]},
+        }
+        for weight, key, operator in choices
+    ]
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+PRESENT = "nvidia.com/gpu.present"
+
+
+def node_of(bench: Bench, name: str) -> str:
+    return str(bench.read(name)["spec"].get("nodeName", ""))
+
+
+def test_a_preferred_node_is_taken_while_it_has_room(bench: Bench) -> None:
+    add_node(bench, "plain", 0, {"kind": "cpu"})
+    add_node(bench, "machine", 4, {PRESENT: "true", "kind": "gpu"})
+    avoid = prefer((100, PRESENT, "DoesNotExist"))
+    bench.objects.delete(NODES, "", options.NODE_NAME)
+    for number in range(3):
+        bench.pod(f"data-{number}", {"cpu": "2"}, affinity=avoid)
+    bench.settle()
+    assert [node_of(bench, f"data-{n}") for n in range(3)] == ["plain", "plain", "machine"]
+
+
+def test_the_weights_of_all_terms_that_hold_count_together(bench: Bench) -> None:
+    add_node(bench, "one", 0, {"fast": "1"})
+    add_node(bench, "two", 0, {"near": "1", "cheap": "1"})
+    wanted = prefer((50, "fast", "Exists"), (30, "near", "Exists"), (30, "cheap", "Exists"))
+    bench.pod("p", {"cpu": "1"}, affinity=wanted)
+    bench.settle()
+    assert node_of(bench, "p") == "two"
+
+
+def test_a_preference_goes_before_the_fullest_node(bench: Bench) -> None:
+    add_node(bench, "empty", 4, {"new": "1"})
+    add_node(bench, "fuller", 4, {})
+    bench.pod("holder", {GPU: 1}, affinity=prefer((1, "new", "DoesNotExist")))
+    bench.settle()
+    assert node_of(bench, "holder") in ("fuller", options.NODE_NAME)
+    bench.pod("next", {GPU: 1}, affinity=prefer((1, "new", "Exists")))
+    bench.settle()
+    assert node_of(bench, "next") == "empty"
+
+
+def test_a_preference_that_nothing_meets_keeps_no_pod_waiting(bench: Bench) -> None:
+    bench.pod("p", {"cpu": "1"}, affinity=prefer((100, "moon", "Exists")))
+    bench.settle()
+    assert node_of(bench, "p") == options.NODE_NAME
+
+
+def test_a_label_that_changes_changes_where_the_next_pod_goes(bench: Bench) -> None:
+    add_node(bench, "a", 0, {"new": "1"})
+    add_node(bench, "b", 0, {})
+    bench.pod("p", {"cpu": "1"}, affinity=prefer((100, "new", "Exists")))
+    bench.settle()
+    assert node_of(bench, "p") == "a"
+    for name, labels in (("a", {}), ("b", {"new": "1"})):
+        bench.objects.modify(
+            NODES, "", name, lambda node, own=labels: node["metadata"].update(labels=own)
+        )
+    bench.pod("q", {"cpu": "1"}, affinity=prefer((100, "new", "Exists")))
+    bench.settle()
+    assert node_of(bench, "q") == "b"
