@@ -25,7 +25,8 @@ MAX_NOTE_CHARS = 1000
 class Judgement:
     """A submission in a project, judged. Each property is computed when it is first asked for.
 
-    `spec` is completed with what policies and the project set where the submission gives nothing.
+    `spec` is completed with what policies and the project set where the submission gives nothing,
+    and with the machines that are worked out of a total of GPUs.
     """
 
     spec: Spec
@@ -33,13 +34,17 @@ class Judgement:
     cluster: Cluster
     policies: PoliciesInForce
     merged: MergedPolicies
+    machine_problems: Sequence[Problem] = ()
+    """Why no machines make its total of GPUs."""
     is_stored: bool = False
     """Whether it was accepted earlier: rules of the spec that came since do not hold for it."""
 
     @cached_property
     def problems(self) -> Sequence[Problem]:
-        """What is wrong with the spec itself, wherever it runs."""
-        return () if self.is_stored else find_problems(self.spec)
+        """What is wrong with the spec itself, and with its machines on the cluster's nodes."""
+        if self.is_stored:
+            return ()
+        return (*find_problems(self.spec), *self.machine_problems)
 
     @cached_property
     def policy_issues(self) -> Sequence[PolicyIssue]:
@@ -132,7 +137,12 @@ def judge_submission(
     completed = policing.complete_spec(spec, merged, given_fields)
     # Project defaults come after policies: they only fill what policies left open.
     completed = placement_rules.apply_project_defaults(completed, project)
-    return Judgement(completed, project, project.cluster, in_force, merged)
+    machine_problems: Sequence[Problem] = ()
+    if completed.total_gpus is not None:
+        pools = placement_rules.load_pools(project)
+        worked_out = fit.work_out_machines(completed, project, pools)
+        completed, machine_problems = worked_out.spec, worked_out.problems
+    return Judgement(completed, project, project.cluster, in_force, merged, machine_problems)
 
 
 def judge_stored(spec: Spec, project: Project, cluster: Cluster) -> Judgement:

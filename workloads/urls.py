@@ -66,6 +66,11 @@ wizard: list[URLPattern] = [
         template_views.template_choices,
         name="wizard-templates",
     ),
+    path(
+        "workloads/new/<uuid:draft>/machines",
+        wizard_views.show_machines,
+        name="wizard-machines",
+    ),
     path("templates/design", template_views.design_template, name="template-design"),
     path("templates/<uuid:key>/design", template_views.redesign_template, name="template-redesign"),
     path(

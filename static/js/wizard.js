@@ -25,6 +25,7 @@
         .then((answer) => { if (!answer.ok || answer.redirected) throw new Error(String(answer.status)); })
         // What was typed after this was sent is not stored by it.
         .then(() => { if (mine === sent && !changed) said.textContent = "Saved"; })
+        .then(redraw)
         .catch(() => { changed = true; if (!leaving) said.textContent = "Not saved yet"; });
     };
     const later = (event) => {
@@ -47,6 +48,21 @@
     });
     // Back from another page, the form may be the browser's own copy of it, with its button still off.
     window.addEventListener("pageshow", () => { leaving = false; document.getElementById("forward").disabled = false; });
+  };
+
+  // ---- A total of GPUs, or a number of workers ----
+  // The machines are drawn anew from what was stored, where there is a total, or was.
+  const redraw = () => {
+    const picture = document.getElementById("machines");
+    const total = form.elements.total_gpus;
+    if (picture && total && (total.value.trim() || picture.childElementCount)) picture.dispatchEvent(new CustomEvent("muster:stored"));
+  };
+  const totals = () => {
+    const { total_gpus: total, workers } = form?.elements ?? {};
+    if (!total || !workers || workers.disabled) return;
+    const choose = () => { workers.disabled = Boolean(total.value.trim()); };
+    total.addEventListener("input", choose);
+    choose();
   };
 
   // ---- Rows ----
@@ -153,6 +169,7 @@
   };
 
   if (form?.dataset.save) stored();
+  totals();
   projects();
   frameworks();
   const wrong = (root) => root.querySelector("[aria-invalid=true], #wrong")?.focus();

@@ -49,6 +49,7 @@ UNSEEN: dict[str, str] = {
             "cluster-checks",
             "project-now",
             "wizard-templates",
+            "wizard-machines",
         ),
         PARTS,
     ),

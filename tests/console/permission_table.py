@@ -401,6 +401,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
     "wizard-asset": {"GET": OWN, "POST": OWN},
     "wizard-template": {"GET": OWN, "POST": OWN},
     "wizard-templates": {"GET": OWN},
+    "wizard-machines": {"GET": OWN},
     "api-workloads": {"GET": SIGNED_IN},
     "api-workloads-count": {"GET": SIGNED_IN},
     "api-workloads-name": {"GET": parse_need("workloads:create", "anywhere")},

@@ -343,6 +343,14 @@ ELASTIC = _project(
     **_DISTRIBUTED | {"workers": st.just(4)},
 )
 
+TOTAL = _project(
+    setup=setups(),
+    configuration=st.sampled_from(Configuration),
+    total_gpus=st.integers(1, 1_000_000),
+    **_DISTRIBUTED | {"workers": st.just(1)},
+)
+"""As it is asked for: nothing is worked out yet."""
+
 TENSORFLOW = _project(
     setup=setups(),
     configuration=st.sampled_from(Configuration),
@@ -393,6 +401,7 @@ ANY_SPEC = (
     | WORKERS_ONLY
     | FIRST_APART
     | ELASTIC
+    | TOTAL
     | TENSORFLOW
     | XGBOOST
     | JAX

@@ -16,8 +16,10 @@ from workloads.specs.building import build_part
 from workloads.specs.fields import FIELDS, Field, get_value
 from workloads.specs.spec import MASTER_TYPES
 
-NO_FIELDS = {"name", "project", "namespace", "queue", "master"}
-"""What a Spec has that nobody chooses as a field: what its project says, and the master."""
+NO_FIELDS = {"name", "project", "namespace", "queue", "master", "machine_gpus"}
+"""What a Spec has that nobody chooses as a field: what its project says or is worked out, and the
+master.
+"""
 
 
 def list_leaves(part: type, prefix: str = "") -> Iterator[str]:

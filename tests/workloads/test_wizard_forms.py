@@ -281,13 +281,16 @@ def test_the_storage_classes_of_the_cluster_are_offered() -> None:
         (None, {"runs", "parallelism"}),
         (
             Framework.PYTORCH,
-            {"workers", "clean_pod_policy", "min_pods", "max_pods", "max_restarts"},
+            {"workers", "total_gpus", "clean_pod_policy", "min_pods", "max_pods", "max_restarts"},
         ),
-        (Framework.TENSORFLOW, {"workers", "clean_pod_policy", "parameter_servers"}),
-        (Framework.XGBOOST, {"workers", "clean_pod_policy"}),
-        (Framework.JAX, {"workers", "clean_pod_policy"}),
-        (Framework.PADDLE, {"workers", "clean_pod_policy"}),
-        (Framework.MPI, {"workers", "clean_pod_policy", "slots", "launcher", "ssh_path"}),
+        (Framework.TENSORFLOW, {"workers", "total_gpus", "clean_pod_policy", "parameter_servers"}),
+        (Framework.XGBOOST, {"workers", "total_gpus", "clean_pod_policy"}),
+        (Framework.JAX, {"workers", "total_gpus", "clean_pod_policy"}),
+        (Framework.PADDLE, {"workers", "total_gpus", "clean_pod_policy"}),
+        (
+            Framework.MPI,
+            {"workers", "total_gpus", "clean_pod_policy", "slots", "launcher", "ssh_path"},
+        ),
     ],
 )
 def test_each_kind_of_workload_has_its_own_fields(

@@ -20,6 +20,7 @@ from workloads.rest.writing import build_rest_body
 from workloads.specs import Architecture, Spec
 
 TEMPLATE_FIELD = "templateId"
+_COUNTS = frozenset(("numWorkers", "totalGpus"))
 _MASTER_FIELDS = ("masterSpecSameAsWorker", "masterSpec", "noMaster")
 _REPLACING_FIELDS = {
     "environment_choice": "image",
@@ -45,6 +46,10 @@ def build_submission(
     template_body = build_rest_body(
         base, project_id=str(project.pk), cluster_id=str(project.cluster_id)
     )
+    if isinstance(given_spec, Mapping) and not _COUNTS.isdisjoint(given_spec):
+        # One of them takes the place of the other.
+        for name in _COUNTS:
+            template_body["spec"].pop(name, None)
     merged_body = {key: value for key, value in body.items() if key != TEMPLATE_FIELD}
     merged_body |= {
         "spec": merge_values(template_body["spec"], given_spec)

@@ -39,6 +39,8 @@ def serialize_submission(workload: Workload, requested_name: str = "") -> Body:
     submission = build_rest_body(
         spec, project_id=str(workload.project_id), cluster_id=str(workload.cluster_id)
     )
+    if spec.total_gpus is not None:
+        submission["spec"]["numWorkers"] = spec.workers
     return submission | {
         "requestedName": requested_name or workload.name,
         "workloadId": str(workload.pk),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from projects.models import Project
 from workloads.fit.demand import WorkloadDemand
+from workloads.fit.machines import work_out_machines
 from workloads.fit.nodes import check_nodes, check_total_capacity
 from workloads.fit.quota import check_quota, check_total_quota
 from workloads.fit.scheduler import check_scheduler
@@ -17,7 +18,7 @@ from workloads.fit.verdict import FitCheck, Verdict
 from workloads.manifests.placement import NodePools
 from workloads.specs import Spec
 
-__all__ = ["Fit", "FitCheck", "Verdict", "check_fit", "list_impossibilities"]
+__all__ = ["Fit", "FitCheck", "Verdict", "check_fit", "list_impossibilities", "work_out_machines"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Whether a submission finds room on the nodes: now, and if nothing else ran there."""
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -232,6 +232,11 @@ def _build_room(node: Node, ours: HeldAmounts) -> NodeRoom:
         node.name, total, total - foreign - ours.amounts, True, labels, node.taints
     )
     return NodeRoom(capacity, pods, free_pods)
+
+
+def list_open_nodes(kind: PodDemand, nodes: Iterable[Node], pools: NodePools) -> Sequence[NodeRoom]:
+    """Return the nodes that may take pods of a kind, each at its best: empty and whole."""
+    return _open_rooms(kind, [_build_empty_room(node) for node in nodes], pools)
 
 
 def _open_rooms(kind: PodDemand, rooms: Sequence[NodeRoom], pools: NodePools) -> Sequence[NodeRoom]:

@@ -45,6 +45,7 @@ from workloads.specs import (
     UNCHANGED,
     Architecture,
     Configuration,
+    MasterChanges,
     Setup,
     Spec,
 )
@@ -397,12 +398,22 @@ class DraftContent:
         }
         if last_step is Step.START:
             return Spec(**basics, setup=Setup(SpecEnvironment(setup_step.NOT_CHOSEN)))
-        changes = (
-            self.master.changes if self.has_master and last_step is not Step.SETUP else UNCHANGED
-        )
-        setup = {"setup": self.setup.setup, "master": changes}
+        setup = {"setup": self.setup.setup, "master": self._build_changes(last_step)}
         spec = build_part(Spec, basics | setup | self.setup.workload_values)
         return complete_spec(spec, self.merged_policies) if last_step is Step.REVIEW else spec
+
+    def _build_changes(self, last_step: Step) -> MasterChanges:
+        """Return in what the master differs, as the steps up to `last_step` say.
+
+        A total of GPUs counts the master's, so in the setup step these are taken from the next.
+        """
+        if not self.has_master:
+            return UNCHANGED
+        if last_step is not Step.SETUP:
+            return self.master.changes
+        if self.setup.read("total_gpus") is None or "gpus" not in self.master.changes.changes:
+            return UNCHANGED
+        return MasterChanges(gpus=self.master.changes.changes["gpus"])
 
 
 def _is_uuid(text: str) -> bool:

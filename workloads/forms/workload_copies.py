@@ -23,6 +23,7 @@ from workloads.forms.workload_form import SETUP_FIELDS
 from workloads.models import UsedAsset
 from workloads.specs import UNCHANGED, Compute, Spec
 from workloads.specs import Environment as SpecEnvironment
+from workloads.specs.gpu_totals import undo_plan
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,7 @@ def build_draft_data(
     asset is chosen where it gives the spec's values, one of the `used` rather than another;
     otherwise the values stand in the form as own ones.
     """
+    spec = undo_plan(spec)
     data: dict[str, Any] = {
         "start": _build_start_values(spec, project, name),
         "setup": _build_setup_values(spec, assets, used),

@@ -18,6 +18,10 @@ Their typed values are kept while another kind of workload is chosen.
 """
 _OPTIONS = frozenset(option for framework in Framework for option in framework.options)
 _ELASTIC = "elastic."
+BOTH_BOUNDS = (
+    "With the GPUs in all an elastic workload needs both the minimum and the maximum of pods: "
+    "their number is worked out."
+)
 
 
 def list_setup_fields(framework: Framework | None) -> Sequence[Field]:
@@ -50,6 +54,12 @@ class WorkloadForm(PodForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         bounds = cleaned.get("min_pods"), cleaned.get("max_pods")
+        if cleaned.get("total_gpus") is not None:
+            # The number of workers is worked out, so what is typed there does not matter.
+            self.all_errors.pop("workers", None)
+            if bounds.count(None) == 1:
+                missing = "min_pods" if bounds[0] is None else "max_pods"
+                self.add_error(missing, BOTH_BOUNDS)
         if cleaned.get("max_restarts") is not None and bounds == (None, None):
             self.add_error(
                 "max_restarts",
@@ -64,6 +74,8 @@ class WorkloadForm(PodForm):
     def workload_values(self) -> dict[str, Any]:
         """Return what was typed about the whole workload, by paths of a Spec."""
         values = self.read_values(each for each in SETUP_FIELDS if not each.is_of_pods)
+        if "total_gpus" in values:
+            values.pop("workers", None)
         elastic = {
             path.removeprefix(_ELASTIC): values.pop(path)
             for path in tuple(values)

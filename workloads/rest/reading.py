@@ -134,6 +134,7 @@ class _SubmissionReader:
                 configuration=configuration,
                 master=master,
             )
+            self._check_total(spec, elastic, places)
             pods = spec.workers + int(spec.has_master)
             spec = replace(spec, elastic=self._read_elastic(elastic, pods, places))
             given = [path for path in values if path.startswith("mpi.")]
@@ -209,6 +210,21 @@ class _SubmissionReader:
                         f"{place}.security.{name}",
                         "can be given only where uidGidSource is custom",
                     )
+
+    def _check_total(self, spec: Spec, elastic: Mapping[str, int], places: BodyPlaces) -> None:
+        """Refuse what a total of GPUs cannot stand together with."""
+        if spec.total_gpus is None:
+            return
+        place = places.find_place("total_gpus")
+        if "workers" in places.given_fields:
+            self.reading.refuse(
+                place, "can be given only without numWorkers, which is worked out of it"
+            )
+        bounds = {"elastic.min_pods", "elastic.max_pods"}
+        if len(bounds & elastic.keys()) == 1:
+            self.reading.refuse(
+                place, "can be given together with both of minReplicas and maxReplicas only"
+            )
 
     def _read_elastic(
         self, values: Mapping[str, int], pods: int, places: BodyPlaces

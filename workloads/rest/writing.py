@@ -6,6 +6,7 @@ from typing import Any
 from workloads.rest.structs import CODECS, POD_FIELDS, list_spec_fields
 from workloads.specs import UNCHANGED, Architecture, Framework, Setup, Spec
 from workloads.specs.fields import Field, get_value
+from workloads.specs.gpu_totals import undo_plan
 
 Body = dict[str, Any]
 
@@ -21,12 +22,13 @@ def get_rest_path(spec: Spec) -> str:
 
 
 def build_rest_body(spec: Spec, *, project_id: str, cluster_id: str) -> Body:
-    """Build the body that submits this spec.
+    """Build the body that submits this spec; what was worked out of a total of GPUs is left out.
 
     Our extensions, for what the API has no field for: `noMaster`, `parameterServers`,
     `maxRestarts`, `writableByRank0Only`, a bucket's `prefix`, `readOnly` of an empty directory and
     a Git repository, and the restart policy ExitCode.
     """
+    spec = undo_plan(spec)
     body: Body = {"name": spec.name, "projectId": project_id, "clusterId": cluster_id}
     body["spec"] = _write_fields(spec, spec.setup, _list_written_fields(spec))
     if not spec.is_distributed:
@@ -45,7 +47,8 @@ def _list_written_fields(spec: Spec) -> Iterator[Field]:
     for field in list_spec_fields(spec.architecture):
         is_option = field.name in ALL_OPTIONS and field.name not in options
         is_single_run = field.architecture is Architecture.STANDARD and spec.runs == 1
-        if not (is_option or is_single_run):
+        is_worked_out = field.path == "workers" and spec.total_gpus is not None
+        if not (is_option or is_single_run or is_worked_out):
             yield field
 
 

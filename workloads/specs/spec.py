@@ -175,7 +175,8 @@ class Spec:
 
     `workers`, `master`, `configuration` and `elastic` matter to a distributed workload, `runs` and
     `parallelism` to a standard one. `parameter_servers` is TensorFlow's: pods set up as the workers
-    are, without GPUs.
+    are, without GPUs. `total_gpus` is given instead of `workers`, which is then worked out of it
+    (see `gpu_totals`); `machine_gpus` are the GPUs of each worker where these were worked out, too.
     """
 
     name: str
@@ -187,6 +188,8 @@ class Spec:
     framework: Framework | None = None
     configuration: Configuration = Configuration.WORKERS_AND_MASTER
     workers: int = 1
+    total_gpus: int | None = None
+    machine_gpus: int | None = None
     master: MasterChanges = UNCHANGED
     elastic: ElasticSettings | None = None
     parameter_servers: int = 0
@@ -314,6 +317,11 @@ class Spec:
         if self.parameter_servers:
             kinds.append((self.parameter_server_setup, self.parameter_servers))
         return tuple(kinds)
+
+    @property
+    def gpu_total(self) -> Decimal:
+        """Return the GPUs of all pods together; 0 where they are asked for by their memory."""
+        return self.totals.gpus
 
     @property
     def totals(self) -> Totals:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from workloads.specs import pod_problems, value_rules
 from workloads.specs.choices import CleanPodPolicy, Framework, RestartPolicy, VolumeAccess
 from workloads.specs.fields import FIELDS, get_value
-from workloads.specs.fields.numbers import MAX_RUNS, MAX_WORKERS
+from workloads.specs.fields.numbers import MAX_RUNS, MAX_TOTAL_GPUS, MAX_WORKERS
 from workloads.specs.fields.types import Number
 from workloads.specs.problem_reports import FieldProblem, report_problem
 from workloads.specs.spec import DEFAULT_MPI, UNCHANGED, Spec
@@ -68,6 +68,8 @@ def _check_distributed(spec: Spec) -> Iterator[FieldProblem]:
     yield from report_problem(
         "workers", "The number of workers", value_rules.check_count(spec.workers, 1, MAX_WORKERS)
     )
+    if spec.total_gpus is not None:
+        yield from _check_total(spec, spec.total_gpus)
     if not spec.has_master and spec.master != UNCHANGED:
         yield (
             "master",
@@ -84,6 +86,21 @@ def _check_distributed(spec: Spec) -> Iterator[FieldProblem]:
         if spec.framework.adapter.has_pod_restarts_only:
             yield from _check_pod_restarts(spec, spec.framework.label)
         yield from _check_operator_variables(spec, spec.framework)
+
+
+def _check_total(spec: Spec, total: int) -> Iterator[FieldProblem]:
+    title = FIELDS["total_gpus"].subject
+    yield from report_problem(
+        "total_gpus", title, value_rules.check_count(total, 1, MAX_TOTAL_GPUS)
+    )
+    setups = (spec.setup, spec.master_setup) if spec.has_master else (spec.setup,)
+    if any(setup.compute.gpus.memory for setup in setups):
+        yield (
+            "total_gpus",
+            title,
+            "cannot be given where GPUs are asked for by their memory, which is no number of them; "
+            "give the number of workers",
+        )
 
 
 def _check_configuration(spec: Spec, framework: Framework) -> Iterator[FieldProblem]:
@@ -221,6 +238,12 @@ def _check_standard(spec: Spec) -> Iterator[FieldProblem]:
             "workers",
             "The number of workers",
             "is for distributed workloads; a standard one has one pod a run",
+        )
+    if spec.total_gpus is not None:
+        yield (
+            "total_gpus",
+            FIELDS["total_gpus"].subject,
+            "is for distributed workloads; a standard one says the GPUs of a pod",
         )
     yield from report_problem(
         "runs", "The number of runs", value_rules.check_count(spec.runs, 1, MAX_RUNS)

@@ -30,6 +30,7 @@ from workloads.specs import (
     VariableSource,
     Volume,
     VolumeAccess,
+    gpu_totals,
     join_command_line,
 )
 from workloads.specs.fields import FIELDS, FactSection, Field, get_value
@@ -121,6 +122,8 @@ def _describe_field(field: Field, spec: Spec, setup: Setup) -> tuple[str, ...]:
     if field.path == "configuration":
         # Its words depend on the framework.
         value = describe_configuration(spec.configuration, spec.framework)
+    elif field.path == gpu_totals.TOTAL_FIELD:
+        value = gpu_totals.describe_machines(spec)
     elif isinstance(type_, CommandLine):
         value = join_command_line(value)
     elif isinstance(type_, Number) and type_.noun:

@@ -23,6 +23,7 @@ from workloads.specs import UnreadableSpec, decode_spec
 from workloads.states import ACTIVE, ENDING
 from workloads.views import describing, logs, pod_changes, rendering
 from workloads.views.abilities import list_abilities
+from workloads.views.machine_picture import build_picture
 
 TABS = {"history": "Event history", "logs": "Logs", "details": "Details"}
 MOST_ATTEMPTS = 200
@@ -227,6 +228,7 @@ def _build_definition_context(workload: Workload) -> dict[str, Any]:
     )
     return {
         "spec": spec,
+        "picture": build_picture(spec),
         "sections": describing.describe_spec(spec),
         "yaml": manifest,
         "rest": build_curl(f'"$MUSTER{get_rest_path(spec)}"', body),

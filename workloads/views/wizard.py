@@ -44,6 +44,7 @@ from workloads.specs import Problem
 from workloads.views import drafting
 from workloads.views.describing import describe_spec
 from workloads.views.drafting import SUBMITTED
+from workloads.views.machine_picture import MachinePicture, build_judged_picture, build_picture
 
 BUTTONS = ("go", "add", "remove", "take")
 STORED_AT = "at"
@@ -119,6 +120,26 @@ def save_step(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
             request.POST.get(STORED_AT, ""),
         )
     return HttpResponse(status=204)
+
+
+@require_GET
+@never_cache
+def show_machines(request: Request, draft: uuid.UUID) -> HttpResponse:
+    """Show the machines of the total of GPUs that was stored last, a part of the setup step."""
+    filling = WizardDraft(drafting.get_draft(request, draft).data, request.user)
+    picture = _build_setup_picture(filling)
+    return render(request, "workloads/_machines.html", {"picture": picture})
+
+
+def _build_setup_picture(filling: WizardDraft) -> MachinePicture | None:
+    """Return the picture of a total of GPUs; None without one, or where the project is not chosen.
+
+    A template has no project's nodes.
+    """
+    if not filling.is_distributed or filling.setup.read("total_gpus") is None:
+        return None
+    judged = filling.judge(Step.SETUP)
+    return None if judged is None else build_judged_picture(judged)
 
 
 def _parse_step(word: str) -> Step:
@@ -225,6 +246,8 @@ def _render_step(
     }
     context["label"] = filling.get_step_label(step)
     context["form"] = filling.get_form(step) if step is not Step.REVIEW else None
+    if step is Step.SETUP:
+        context["picture"] = _build_setup_picture(filling)
     if step is Step.REVIEW:
         context |= _build_review_context(request, filling)
         context["may_save_template"] = request.user.rights.may_anywhere(
@@ -240,6 +263,7 @@ def _build_review_context(request: Request, filling: WizardDraft) -> dict[str, A
     can, setup = filling.capabilities, spec.setup
     return {
         "spec": spec,
+        "picture": build_picture(spec),
         "project": project,
         "totals": spec.totals,
         "configuration": describe_configuration(spec.configuration, spec.framework),

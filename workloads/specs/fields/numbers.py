@@ -10,6 +10,7 @@ MAX_WORKERS = 10_000
 MAX_PODS = MAX_WORKERS + 1
 """The workers of an elastic workload, and a master."""
 MAX_RUNS = 10_000
+MAX_TOTAL_GPUS = 1_000_000
 _EXTENSION = "An extension of Muster"
 
 _COUNTED = PolicyData(section=PolicySection.COUNT, is_implied=True)
@@ -36,7 +37,33 @@ NUMBER_FIELDS = (
             section=PolicySection.COUNT,
             label="Workers",
             is_implied=True,
-            given=("workers", "elastic.min_pods", "elastic.max_pods"),
+            given=("workers", "total_gpus", "elastic.min_pods", "elastic.max_pods"),
+        ),
+    ),
+    _build(
+        "total_gpus",
+        "GPUs in all",
+        Number(1, MAX_TOTAL_GPUS),
+        "totalGpus",
+        help=(
+            "Instead of the number of workers, which is worked out of it: machines of as many GPUs "
+            "as the compute resource asks for or, where it asks for none, whole nodes."
+        ),
+        rest_help=(
+            f"{_EXTENSION}, of distributed workloads: GPUs of all pods together, instead of "
+            "numWorkers, which is worked out of them."
+        ),
+        subject="The number of GPUs in all",
+        lock="workers",
+        policy=PolicyData(
+            section=PolicySection.COUNT,
+            value="gpu_total",
+            attributes=frozenset(("min", "max")),
+            is_preset=False,
+            about=(
+                "Of all pods of a distributed workload together, however they are asked for; GPUs "
+                "asked for by their memory are not counted."
+            ),
         ),
     ),
     _build(
