@@ -1,0 +1,100 @@
+"""How long each rank waited for data and how long it computed, as bars. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workloads.overview.bars import BAR_WIDTH
+
+MOST_BARS = 64
+"""Ranks with a bar of their own, those that waited most; the others share one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankTimes:
+    """Seconds that a rank waited for data and computed."""
+
+    rank: int
+    waited: float
+    computed: float
+
+    @property
+    def share(self) -> float:
+        """The share of its time that the rank waited; 0 for one that has done nothing yet."""
+        whole = self.waited + self.computed
+        return self.waited / whole if whole > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RankBar:
+    """A bar: `waited` and `computed` in thousandths of its width, which is the longest time."""
+
+    title: str
+    waited: int
+    computed: int
+    percent: int
+    waited_seconds: float
+    computed_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankBars:
+    """The bars of ranks, the worst first, and one for the rest of them."""
+
+    bars: Sequence[RankBar]
+    rest: RankBar | None
+    percent: int
+    """The share of all ranks' time that they waited."""
+    count: int
+
+    @property
+    def words(self) -> str:
+        """What the bars show, for those who do not see them."""
+        if not self.bars:
+            return "No rank has counted anything yet"
+        if self.count == 1:
+            return f"1 rank waited {self.percent} % of its time for data"
+        worst = self.bars[0]
+        return (
+            f"{self.count:,} ranks waited {self.percent} % of their time for data; most of all "
+            f"{worst.title}, {worst.percent} %"
+        )
+
+
+def build_rank_bars(ranks: Sequence[RankTimes], most: int = MOST_BARS) -> RankBars:
+    """Build the bars of the ranks that waited most, and one bar for all others.
+
+    Every bar has the same scale; that of the others shows their mean.
+    """
+    ordered = sorted(ranks, key=lambda each: (-each.share, each.rank))
+    shown, others = ordered[:most], ordered[most:]
+    longest = max((each.waited + each.computed for each in ordered), default=0.0)
+    scale = BAR_WIDTH / longest if longest > 0 else 0.0
+    rest = None
+    if others:
+        mean = RankTimes(
+            -1,
+            sum(each.waited for each in others) / len(others),
+            sum(each.computed for each in others) / len(others),
+        )
+        rest = _build_bar(f"{len(others):,} others, on average", mean, scale)
+    total = RankTimes(
+        -1, sum(each.waited for each in ordered), sum(each.computed for each in ordered)
+    )
+    return RankBars(
+        [_build_bar(f"rank {each.rank}", each, scale) for each in shown],
+        rest,
+        round(100 * total.share),
+        len(ordered),
+    )
+
+
+def _build_bar(title: str, times: RankTimes, scale: float) -> RankBar:
+    waited = min(BAR_WIDTH, round(times.waited * scale))
+    return RankBar(
+        title,
+        waited,
+        min(BAR_WIDTH - waited, round(times.computed * scale)),
+        round(100 * times.share),
+        times.waited,
+        times.computed,
+    )
