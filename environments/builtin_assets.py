@@ -34,6 +34,16 @@ ENVIRONMENTS: dict[str, dict[str, Any]] = {
         "image": "muster/elastic",
         "description": "A small model whose pods may leave and come; needs no torch",
     },
+    "slow-loader": DISTRIBUTED
+    | {
+        "image": "muster/delivery",
+        "description": "A small model on data that is slow to load; needs no torch",
+    },
+    "slow-loader-pytorch": DISTRIBUTED
+    | {
+        "image": "muster/delivery-pytorch",
+        "description": "Images that are slow to load, with PyTorch",
+    },
     "pytorch-mnist": DISTRIBUTED
     | {
         "image": "kubeflow/pytorch-dist-mnist:latest",

