@@ -6,6 +6,7 @@ from django.views.generic import RedirectView
 from workloads.api import reference_pages
 from workloads.views import (
     actions,
+    data_delivery,
     details,
     live,
     overview,
@@ -43,6 +44,7 @@ table: list[URLPattern] = [
     path("workloads/<uuid:pk>/events", details.events, name="workload-events"),
     path("workloads/<uuid:pk>/pods", details.pods, name="workload-pods"),
     path("workloads/<uuid:pk>/pod-changes", pod_changes.pod_changes, name="workload-pod-changes"),
+    path("workloads/<uuid:pk>/delivery", data_delivery.delivery, name="workload-delivery"),
     path("workloads/<uuid:pk>/live", live.stream_workload, name="workload-live"),
     path("workloads/<uuid:pk>/stop", actions.stop, name="workload-stop"),
     path("workloads/<uuid:pk>/run", actions.run, name="workload-run"),

@@ -41,8 +41,10 @@ def _render_type(row: Workload) -> SafeString | str:
     return format_html('{} <span class="wl-quiet">{}</span>', row.architecture, row.framework_label)
 
 
-def _render_status(row: Workload) -> SafeString:
+def _render_status(row: Any) -> SafeString:
     badge = status(row)
+    if row.preparation is not None and row.preparation.wanted:
+        return _render_preparation(badge, row)
     if not row.reason:
         return badge
     return format_html(
@@ -51,6 +53,20 @@ def _render_status(row: Workload) -> SafeString:
         badge,
         row.reason,
         icon("info"),
+    )
+
+
+def _render_preparation(badge: SafeString, row: Any) -> SafeString:
+    """Render the badge above a bar of what is prepared; the reason has the numbers."""
+    return format_html(
+        '{0}<span class="wl-prepared" title="{1}"><progress class="mu-bar" max="{2}" value="{3}" '
+        'aria-label="Prepared data of {4}: {1}"></progress>{5} %</span>',
+        badge,
+        row.reason,
+        row.preparation.wanted,
+        row.preparation.prepared,
+        row.name,
+        row.preparation.percent,
     )
 
 

@@ -46,6 +46,7 @@ UNSEEN: dict[str, str] = {
             "workload-head",
             "workload-events",
             "workload-pod-changes",
+            "workload-delivery",
             "cluster-checks",
             "project-now",
             "wizard-templates",

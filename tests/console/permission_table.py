@@ -386,6 +386,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
                 "workload-events",
                 "workload-pods",
                 "workload-pod-changes",
+                "workload-delivery",
                 "workload-live",
                 "workload-tab",
             ),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from workloads.overview.bars import BAR_WIDTH
 
 MOST_BARS = 64
-"""Ranks with a bar of their own, those that waited most; the others share one."""
+"""Ranks with a bar of their own, those that waited most; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,18 @@ class RankBar:
 
 @dataclass(frozen=True, slots=True)
 class RankBars:
-    """The bars of ranks, the worst first, and one for the rest of them."""
+    """The bars of the ranks that waited most, the worst first."""
 
     bars: Sequence[RankBar]
-    rest: RankBar | None
     percent: int
     """The share of all ranks' time that they waited."""
     count: int
+    """How many ranks there are, with those that have no bar."""
+
+    @property
+    def others(self) -> int:
+        """How many ranks have no bar."""
+        return self.count - len(self.bars)
 
     @property
     def words(self) -> str:
@@ -60,38 +65,23 @@ class RankBars:
         )
 
 
-def build_rank_bars(ranks: Sequence[RankTimes], most: int = MOST_BARS) -> RankBars:
-    """Build the bars of the ranks that waited most, and one bar for all others.
+def build_rank_bars(
+    ranks: Sequence[RankTimes], count: int, share: float, most: int = MOST_BARS
+) -> RankBars:
+    """Build the bars of the ranks that waited most. Every bar has the same scale.
 
-    Every bar has the same scale; that of the others shows their mean.
+    `ranks` may be some of all `count`; `share` is what all of them together waited.
     """
-    ordered = sorted(ranks, key=lambda each: (-each.share, each.rank))
-    shown, others = ordered[:most], ordered[most:]
-    longest = max((each.waited + each.computed for each in ordered), default=0.0)
+    shown = sorted(ranks, key=lambda each: (-each.share, each.rank))[:most]
+    longest = max((each.waited + each.computed for each in shown), default=0.0)
     scale = BAR_WIDTH / longest if longest > 0 else 0.0
-    rest = None
-    if others:
-        mean = RankTimes(
-            -1,
-            sum(each.waited for each in others) / len(others),
-            sum(each.computed for each in others) / len(others),
-        )
-        rest = _build_bar(f"{len(others):,} others, on average", mean, scale)
-    total = RankTimes(
-        -1, sum(each.waited for each in ordered), sum(each.computed for each in ordered)
-    )
-    return RankBars(
-        [_build_bar(f"rank {each.rank}", each, scale) for each in shown],
-        rest,
-        round(100 * total.share),
-        len(ordered),
-    )
+    return RankBars([_build_bar(each, scale) for each in shown], round(100 * share), count)
 
 
-def _build_bar(title: str, times: RankTimes, scale: float) -> RankBar:
+def _build_bar(times: RankTimes, scale: float) -> RankBar:
     waited = min(BAR_WIDTH, round(times.waited * scale))
     return RankBar(
-        title,
+        f"rank {times.rank}",
         waited,
         min(BAR_WIDTH - waited, round(times.computed * scale)),
         round(100 * times.share),

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Case, Count, F, Q, QuerySet, When
 from django.http import QueryDict
 
 from console.texts import parse_number
+from workloads.kube_objects import DATA_WORKER
 from workloads.models import Pod, Workload
 
 MOST_PODS = 1000
@@ -50,6 +52,15 @@ class PodFilter:
 
 
 @dataclass(frozen=True, slots=True)
+class PodGroup:
+    """Pods of a page that belong together: those of an attempt's job, or its data workers."""
+
+    attempt: int
+    is_of_data: bool
+    pods: Sequence[Pod]
+
+
+@dataclass(frozen=True, slots=True)
 class PodPage:
     """A page of pods, how many there are, and how many have each status."""
 
@@ -60,6 +71,14 @@ class PodPage:
     total: int
     """Pods of all attempts."""
     statuses: Sequence[tuple[str, int]]
+
+    @property
+    def groups(self) -> Sequence[PodGroup]:
+        """The pods of each attempt, and its data workers after them."""
+        return [
+            PodGroup(*key, list(pods))
+            for key, pods in groupby(self.pods, lambda pod: (pod.attempt, pod.role == DATA_WORKER))
+        ]
 
     @property
     def last(self) -> int:
@@ -76,7 +95,7 @@ class PodPage:
 
 
 def load_pod_page(workload: Workload, wanted: PodFilter) -> PodPage:
-    """Load a page of pods, newest attempt first, then by rank.
+    """Load a page of pods, newest attempt first, then by rank, data workers last.
 
     Three queries for any number of pods, a fourth with a filter.
     """
@@ -100,7 +119,7 @@ def list_pod_names(workload: Workload, most: int) -> Sequence[str]:
 
 
 def load_pods(workload: Workload, *, attempt: int | None = None) -> Sequence[Pod]:
-    """Load at most MOST_PODS pods, newest attempt first, then by rank.
+    """Load at most MOST_PODS pods, newest attempt first, then by rank, data workers last.
 
     Without the objects themselves.
     """
@@ -111,7 +130,9 @@ def load_pods(workload: Workload, *, attempt: int | None = None) -> Sequence[Pod
 
 
 def _order_pods(pods: "QuerySet[Pod]") -> "QuerySet[Pod]":
-    return pods.order_by("-attempt", F("rank").asc(nulls_last=True), "created_at", "name")
+    is_of_data = Case(When(role=DATA_WORKER, then=1), default=0)
+    ranks = F("rank").asc(nulls_last=True)
+    return pods.order_by("-attempt", is_of_data, ranks, "created_at", "name")
 
 
 def _count_statuses(pods: "QuerySet[Pod]") -> Sequence[tuple[str, int]]:

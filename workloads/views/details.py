@@ -17,11 +17,13 @@ from projects.http import Request
 from workloads import asset_uses, queries, runtime_limits, workload_manifests
 from workloads.manifests import CannotBuild, dump_yaml
 from workloads.models import Event, Workload
+from workloads.pod_counts import Standing, decode_counts
+from workloads.queries.data_delivery import load_preparations
 from workloads.rest.submit_command import build_submit_command
 from workloads.rest.writing import build_rest_body, get_rest_path
 from workloads.specs import UnreadableSpec, decode_spec
 from workloads.states import ACTIVE, ENDING
-from workloads.views import describing, logs, pod_changes, rendering
+from workloads.views import data_delivery, describing, logs, pod_changes, rendering
 from workloads.views.abilities import list_abilities
 from workloads.views.machine_picture import build_picture
 
@@ -50,6 +52,7 @@ def details(request: Request, pk: uuid.UUID, tab: str = "history") -> HttpRespon
     if tab == "history":
         context |= _build_history_context(request, workload)
         context |= pod_changes.build_pod_changes_context(request, workload)
+        context |= data_delivery.build_delivery_context(request, workload)
     elif tab == "logs":
         context |= logs.build_panel_context(request, workload)
     else:
@@ -156,9 +159,17 @@ def _build_head_context(request: Request, workload: Workload) -> dict[str, Any]:
         "why_log": _build_log_link(workload, diagnosis) if diagnosis else "",
         "attempts": list(attempts),
         "runtime": rendering.load_runtime(workload),
+        "running_data_workers": _count_running_data_workers(workload),
+        "preparation": load_preparations([workload]).get(workload.pk),
         "limits": runtime_limits.load_limit_uses(workload),
         "is_live": workload.status in ACTIVE | ENDING,
     }
+
+
+def _count_running_data_workers(workload: Workload) -> int:
+    counts = decode_counts(workload.pod_counts)
+    is_current = counts is not None and counts.attempt == workload.attempt
+    return counts.data.get(Standing.READY, 0) if counts is not None and is_current else 0
 
 
 def _build_log_link(workload: Workload, diagnosis: queries.WorkloadDiagnosis) -> str:

@@ -4,6 +4,7 @@ Also fills in a template that is chosen in a draft.
 """
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -13,6 +14,7 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from console.errors import UserError
+from console.texts import parse_number
 from console.typed_forms import TypedValues
 from environments import actions
 from environments.models import ComputeResource, DataSource, Environment, Template
@@ -29,9 +31,11 @@ from workloads.forms.template_form import build_existing_template_values
 from workloads.forms.wizard_draft import WizardDraft
 from workloads.forms.workload_copies import AvailableAssets
 from workloads.models import Draft, Workload
-from workloads.specs import UnreadableSpec, decode_spec
+from workloads.specs import Spec, UnreadableSpec, decode_spec
 
 SUBMITTED = "submitted"
+DATA_WORKERS_PARAMETER = "data_workers"
+"""The parameter of a copy's address with the number of data workers that it is to have."""
 MOST_DRAFTS = 50
 """Drafts of one person; the oldest are deleted when there are more."""
 
@@ -85,6 +89,7 @@ def build_copy_data(request: Request, key: str) -> dict[str, Any]:
             f"{workload.name} was submitted by another version of Muster and cannot be copied: "
             f"{error}."
         ) from error
+    spec = _set_data_workers(spec, request)
     name, used = journal.suggest_free_name(project, workload.name), list(workload.assets.all())
     data, notes = workload_copies.build_copy_data(
         spec, project=project, name=name, assets=_load_assets(project), used=used
@@ -92,6 +97,17 @@ def build_copy_data(request: Request, key: str) -> dict[str, Any]:
     for note in notes:
         messages.info(request, note)
     return data
+
+
+def _set_data_workers(spec: Spec, request: Request) -> Spec:
+    """Return the spec with as many data workers as the address asks for, if it does.
+
+    A workload without data workers stays so: the address alone does not say what they prepare.
+    """
+    workers = parse_number(request.GET.get(DATA_WORKERS_PARAMETER), 1)
+    if not workers or spec.data_delivery is None:
+        return spec
+    return replace(spec, data_delivery=replace(spec.data_delivery, workers=workers))
 
 
 def _load_assets(project: Project) -> AvailableAssets:

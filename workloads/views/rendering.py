@@ -17,6 +17,7 @@ from console.tables import Column
 from console.templatetags.rows import render_cell
 from workloads import runtime_limits
 from workloads.models import Workload
+from workloads.queries.data_delivery import load_preparations
 from workloads.workload_table import CHECKBOX, TABLE
 
 CACHE_SECONDS = 300
@@ -73,6 +74,13 @@ def set_runtimes(workloads: Sequence[Any]) -> None:
         each.runtime = runtimes[each.pk]
 
 
+def set_preparations(workloads: Sequence[Any]) -> None:
+    """Set `preparation` on each workload, None on those that prepare no data. One query at most."""
+    preparations = load_preparations(workloads)
+    for each in workloads:
+        each.preparation = preparations.get(each.pk)
+
+
 def render_rows(
     workloads: Iterable[Workload], columns: Sequence[Column] = ALL_COLUMNS
 ) -> list[RenderedRow]:
@@ -83,6 +91,7 @@ def render_rows(
     cells: dict[str, dict[str, str]] = cache.get_many(by_key)
     missing = {key: workload for key, workload in by_key.items() if key not in cells}
     set_runtimes(list(missing.values()))
+    set_preparations(list(missing.values()))
     rendered = {key: render_cells(workload) for key, workload in missing.items()}
     cache.set_many(rendered, CACHE_SECONDS)
     cells |= rendered
