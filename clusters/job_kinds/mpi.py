@@ -42,7 +42,7 @@ MPI = FrameworkAdapter(
     leader="Launcher",
     is_leader_ranked=False,
     has_pod_restarts_only=True,
-    options=("slots", "launcher", "ssh_path"),
+    options=("slots", "launcher", "ssh_path", "data_delivery"),
     operator_variables=frozenset(
         ("OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_default_hostfile", "K_MPI_JOB_ROLE")
     ),

@@ -21,7 +21,7 @@ PYTORCH = FrameworkAdapter(
     has_workers_only=True,
     can_first_worker_lead=True,
     has_rendezvous=True,
-    options=("min_pods", "max_pods", "max_restarts"),
+    options=("min_pods", "max_pods", "max_restarts", "data_delivery"),
     operator_variables=frozenset(
         (
             "MASTER_ADDR",

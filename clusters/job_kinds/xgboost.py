@@ -23,6 +23,7 @@ XGBOOST = FrameworkAdapter(
     operator_variables=frozenset(
         ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "WORKER_ADDRS", "WORKER_PORT")
     ),
+    options=("data_delivery",),
     runtime="xgboost",
     note="XGBoost has a master, which is rank 0, beside its workers.",
 )

@@ -11,6 +11,7 @@ from environments.models import ComputeResource
 from environments.models import Environment as Asset
 from workloads.forms.pod_form import build_setup_values
 from workloads.forms.setup_form import CUSTOM, SetupForm, build_setup_defaults
+from workloads.forms.typed_fields import list_form_names
 from workloads.forms.workload_form import KIND_SPECIFIC_NAMES
 from workloads.specs import (
     S3,
@@ -46,6 +47,7 @@ from workloads.specs import (
     VariableSource,
     VolumeAccess,
 )
+from workloads.specs.fields.delivery import DELIVERY_FIELDS
 
 IMAGE = Environment("team/train:1")
 SETUPS = {
@@ -275,21 +277,25 @@ def test_the_storage_classes_of_the_cluster_are_offered() -> None:
     assert form_of(build_setup_defaults(), storage_classes=["fast"]).storage_classes == ["fast"]
 
 
+OF_DATA_WORKERS = set(list_form_names(DELIVERY_FIELDS).fields)
+
+
 @pytest.mark.parametrize(
     ("framework", "fields"),
     [
-        (None, {"runs", "parallelism"}),
+        (None, {"runs", "parallelism"} | OF_DATA_WORKERS),
         (
             Framework.PYTORCH,
-            {"workers", "total_gpus", "clean_pod_policy", "min_pods", "max_pods", "max_restarts"},
+            {"workers", "clean_pod_policy", "min_pods", "max_pods", "max_restarts"}
+            | OF_DATA_WORKERS,
         ),
-        (Framework.TENSORFLOW, {"workers", "total_gpus", "clean_pod_policy", "parameter_servers"}),
-        (Framework.XGBOOST, {"workers", "total_gpus", "clean_pod_policy"}),
-        (Framework.JAX, {"workers", "total_gpus", "clean_pod_policy"}),
-        (Framework.PADDLE, {"workers", "total_gpus", "clean_pod_policy"}),
+        (Framework.TENSORFLOW, {"workers", "clean_pod_policy", "parameter_servers"}),
+        (Framework.XGBOOST, {"workers", "clean_pod_policy"} | OF_DATA_WORKERS),
+        (Framework.JAX, {"workers", "clean_pod_policy"}),
+        (Framework.PADDLE, {"workers", "clean_pod_policy"}),
         (
             Framework.MPI,
-            {"workers", "total_gpus", "clean_pod_policy", "slots", "launcher", "ssh_path"},
+            {"workers", "clean_pod_policy", "slots", "launcher", "ssh_path"} | OF_DATA_WORKERS,
         ),
     ],
 )

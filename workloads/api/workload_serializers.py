@@ -290,7 +290,7 @@ def _serialize_definition(workload: Workload, spec: Spec) -> Body:
         environment.image,
         *([spec.master_setup.environment.image] if spec.has_master else []),
     ]
-    totals = spec.totals
+    totals = spec.overall_totals
     return {
         "images": list(dict.fromkeys(images)),
         "command": join_command_line(environment.command),

@@ -41,13 +41,17 @@ class WorkloadDemand:
 
     @classmethod
     def from_spec(cls, spec: Spec) -> "WorkloadDemand":
-        # Only the workers' number can change, and they come after the master.
+        # Only the workers' number can change, and they come after the master. Data workers load
+        # while the others train, so all of them must find room.
         kinds = [
             PodDemand(setup, calculate_pod_demand(setup), count) for setup, count in spec.pod_kinds
         ]
         if spec.elastic is not None:
             workers = min(spec.elastic.min_pods - int(spec.has_master), spec.workers)
             kinds[-1:] = [replace(kinds[-1], count=workers)] if workers > 0 else []
+        if spec.data_delivery is not None:
+            setup = spec.data_worker_setup
+            kinds.append(PodDemand(setup, calculate_pod_demand(setup), spec.data_delivery.workers))
         return cls(kinds, spec.is_distributed)
 
     @property

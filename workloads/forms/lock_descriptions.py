@@ -10,6 +10,7 @@ from workloads.forms import template_locks
 from workloads.forms.setup_descriptions import (
     describe_compute,
     describe_configuration,
+    describe_data_delivery,
     describe_value,
     describe_volume,
 )
@@ -57,6 +58,10 @@ def _iterate_descriptions(draft: WizardDraft) -> Iterator[tuple[str, str]]:
                     )
             case "preemptibility":
                 yield key, "preemptible" if spec.is_preemptible else "non-preemptible"
+            case "data_delivery":
+                if "data_workers" in form.fields:
+                    delivery = spec.data_delivery
+                    yield key, describe_data_delivery(delivery) if delivery else "none"
             case "security":
                 yield key, describe_value(spec.setup.security)
             case _ if lock.master_keys or lock.names.fields[0] in form.fields:

@@ -7,6 +7,7 @@ from workloads.specs import (
     Architecture,
     Compute,
     Configuration,
+    DataDelivery,
     Framework,
     Gpus,
     Security,
@@ -78,6 +79,20 @@ def describe_compute(compute: Compute) -> str:
     parts += [f"{compute.cpu_request} CPU"] if compute.cpu_request else []
     parts += [f"{compute.memory_request} memory"] if compute.memory_request else []
     return ", ".join(parts)
+
+
+def describe_data_delivery(delivery: DataDelivery) -> str:
+    """Describe data workers: "2, 4 CPU, 8Gi memory each; 20,480 units prepared before …"."""
+    compute = delivery.compute
+    parts = [f"{delivery.workers}"]
+    parts += [f"{compute.effective_cpu_request} CPU"] if compute.cpu_request else []
+    parts += [f"{compute.effective_memory_request} memory"] if compute.memory_request else []
+    each = f"{', '.join(parts)} each" if len(parts) > 1 else parts[0]
+    image = f", of the image {delivery.image}" if delivery.image else ""
+    if not delivery.units:
+        return f"{each}{image}; nothing is prepared before GPUs are taken"
+    units = quantities.format_count(delivery.units, "unit")
+    return f"{each}{image}; {units} prepared before GPUs are taken"
 
 
 def describe_volume(volume: Volume) -> str:

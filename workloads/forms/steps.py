@@ -36,6 +36,7 @@ SECTIONS = (
     Section("environment", "What runs", (Place.ENVIRONMENT, Place.SECURITY), "Environment"),
     Section("compute", "What it gets", (Place.COMPUTE, Place.NODES), "Compute resource"),
     Section("numbers", "How many", (Place.NUMBERS,)),
+    Section("delivery", "Data workers", (Place.DELIVERY,)),
     Section("data", "Data & storage", (Place.DATA,)),
     Section("general", "General", (Place.GENERAL,)),
 )

@@ -6,32 +6,38 @@ from typing import Any
 from console.typed_forms import TypedValues
 from workloads.forms.pod_form import PodForm
 from workloads.forms.typed_fields import list_form_names
-from workloads.specs import Architecture, Configuration, ElasticSettings, Framework
+from workloads.specs import (
+    Architecture,
+    Configuration,
+    DataDelivery,
+    ElasticSettings,
+    Framework,
+    list_options,
+)
+from workloads.specs.building import build_part, take_part
 from workloads.specs.fields import FIELDS, Field, Place
+from workloads.specs.fields.delivery import DELIVERY_FIELDS
 
 SETUP_FIELDS = tuple(each for each in FIELDS.values() if each.place is not Place.START)
 """The fields of the setup step, for every kind of workload."""
-KIND_SPECIFIC_NAMES = list_form_names(each for each in SETUP_FIELDS if each.architecture)
+KIND_SPECIFIC_NAMES = list_form_names(
+    each for each in SETUP_FIELDS if each.architecture or each.option
+)
 """The form fields that not every kind of workload has.
 
 Their typed values are kept while another kind of workload is chosen.
 """
 _OPTIONS = frozenset(option for framework in Framework for option in framework.options)
-_ELASTIC = "elastic."
-BOTH_BOUNDS = (
-    "With the GPUs in all an elastic workload needs both the minimum and the maximum of pods: "
-    "their number is worked out."
-)
 
 
 def list_setup_fields(framework: Framework | None) -> Sequence[Field]:
     """Return the fields of the setup step; without a framework those of a standard workload."""
     architecture = Architecture.DISTRIBUTED if framework else Architecture.STANDARD
-    missing = _OPTIONS.difference(framework.options if framework else ())
+    missing = _OPTIONS.difference(list_options(framework))
     return [
         each
         for each in SETUP_FIELDS
-        if each.architecture in (None, architecture) and each.name not in missing
+        if each.architecture in (None, architecture) and each.option_key not in missing
     ]
 
 
@@ -68,19 +74,22 @@ class WorkloadForm(PodForm):
                     "of pods, too."
                 ),
             )
+        given = [each for each in list_form_names(DELIVERY_FIELDS).fields if cleaned.get(each)]
+        if given and cleaned.get("data_workers") is None:
+            self.add_error(
+                "data_workers",
+                "Say how many data workers there are, or leave everything about them empty.",
+            )
         return cleaned
 
     @property
     def workload_values(self) -> dict[str, Any]:
         """Return what was typed about the whole workload, by paths of a Spec."""
         values = self.read_values(each for each in SETUP_FIELDS if not each.is_of_pods)
-        if "total_gpus" in values:
-            values.pop("workers", None)
-        elastic = {
-            path.removeprefix(_ELASTIC): values.pop(path)
-            for path in tuple(values)
-            if path.startswith(_ELASTIC)
-        }
+        elastic = take_part(values, "elastic")
+        delivery = take_part(values, "data_delivery")
+        if "workers" in delivery:
+            values["data_delivery"] = build_part(DataDelivery, {"units": 0} | delivery)
         if "min_pods" in elastic or "max_pods" in elastic:
             # Either bound makes it elastic; the other is then the number of pods.
             pods = values.get("workers", 1) + int(self._has_master)

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from clusters.job_kinds import JOBS
 from workloads.kube_objects import Object, nested_dict
 from workloads.manifests import keys, pod_templates
-from workloads.manifests.delivery_variables import KEY_NAME, PORT, SPILL_PATH, DeliveryRole
+from workloads.manifests.delivery_variables import KEY_NAME, PORT, DeliveryRole
 from workloads.manifests.placement import HEAVIEST
 from workloads.manifests.pod_templates import Identity
 from workloads.specs import Claim, HostPath, NewClaim, Nfs, Setup, Spec, Volume
+from workloads.specs.delivery_problems import SPILL_PATH
 
 GPU_NODE = "nvidia.com/gpu.present"
 """The label that NVIDIA's feature discovery puts on each node with GPUs."""

@@ -6,11 +6,11 @@ from enum import StrEnum
 from workloads.kube_objects import Object
 from workloads.manifests import keys
 from workloads.specs import Spec
+from workloads.specs.delivery_problems import SPILL_PATH
 
 PORT = 7077
 KEY_NAME = "key"
 """The name of the key in the Secret, and of nothing else."""
-SPILL_PATH = "/muster-delivery"
 PREFIX = "MUSTER_DELIVERY_"
 
 

@@ -12,6 +12,7 @@ from workloads.policing.merging import AnyLimits, MergedPolicies
 from workloads.specs import (
     UNCHANGED,
     Compute,
+    DataDelivery,
     Environment,
     MasterChanges,
     Setup,
@@ -21,6 +22,9 @@ from workloads.specs import (
 from workloads.specs.fields import PolicySection
 
 WORKERS, MASTER = "setup.", "master."
+DATA_WORKERS = "data_delivery."
+_DATA_WORKER_FIELDS = ("image", "cpu_request", "cpu_limit", "memory_request", "memory_limit")
+"""The fields of pods that data workers have of their own, by their names in rules."""
 _GPUS = ("gpus.devices", "gpus.portion", "gpus.memory")
 
 
@@ -57,6 +61,7 @@ def complete_spec(
                 field, completed, value, is_omitted=field.is_omitted(spec, "", given_fields)
             )
     setup = _complete_setup(spec.setup, WORKERS, fallbacks, given_fields)
+    completed = _complete_data_delivery(completed, fallbacks)
     if spec.has_master and spec.master != UNCHANGED:
         master = _complete_setup(spec.master_setup, MASTER, fallbacks, given_fields)
         completed = replace(completed, master=MasterChanges.from_setups(setup, master))
@@ -149,6 +154,7 @@ def _iterate_issues(spec: Spec, merged: MergedPolicies) -> Iterator[PolicyIssue]
                 if (issue.text, issue.rule) not in reported:
                     yield replace(issue, text=f"For the master: {_lower_first(issue.text)}")
     yield from _find_vendor_gpu_issues(spec, merged)
+    yield from _find_data_worker_issues(spec, merged)
     workers = merged.find_limits("workers")
     if spec.elastic is not None and isinstance(workers, FieldLimits):
         yield from _find_growth_issues(spec.elastic.max_pods - int(spec.has_master), workers)
@@ -177,6 +183,26 @@ def _find_vendor_gpu_issues(spec: Spec, merged: MergedPolicies) -> Iterator[Poli
                     "policy."
                 )
                 yield PolicyIssue(f"{prefix}compute.extended.{index}.resource", text, name)
+
+
+def _find_data_worker_issues(spec: Spec, merged: MergedPolicies) -> Iterator[PolicyIssue]:
+    """Yield issues with what data workers have of their own: what is ruled of each pod."""
+    delivery = spec.data_delivery
+    if delivery is None:
+        return
+    setup = _build_data_setup(delivery)
+    for name in _DATA_WORKER_FIELDS:
+        limits = merged.find_limits(name)
+        # Without an image of their own they have that of the workers, which is judged there.
+        if limits is None or (name == "image" and not delivery.image):
+            continue
+        for issue in _judge_field(limits, setup, "", limits.field.label):
+            path = f"{DATA_WORKERS}{issue.field.removeprefix('environment.')}"
+            yield PolicyIssue(path, f"For the data workers: {_lower_first(issue.text)}", issue.rule)
+
+
+def _build_data_setup(delivery: DataDelivery) -> Setup:
+    return Setup(Environment(delivery.image), delivery.compute)
 
 
 def _find_first_rule(limits: AnyLimits | None) -> tuple[str, PolicySources] | None:
@@ -258,6 +284,19 @@ def _complete_setup(
                 field, completed, value, is_omitted=field.is_omitted(setup, prefix, given_fields)
             )
     return completed
+
+
+def _complete_data_delivery(spec: Spec, fallbacks: Sequence[tuple[PolicyField, Any]]) -> Spec:
+    """Return the spec with the CPU and memory that policies set where data workers have none."""
+    delivery = spec.data_delivery
+    if delivery is None:
+        return spec
+    setup = _build_data_setup(delivery)
+    for field, value in fallbacks:
+        if field.name in _DATA_WORKER_FIELDS and field.name != "image":
+            is_omitted = field.get_given(setup) is None
+            setup = _set_value(field, setup, value, is_omitted=is_omitted)
+    return replace(spec, data_delivery=replace(delivery, compute=setup.compute))
 
 
 def _set_value(field: PolicyField, part: Any, value: Any, *, is_omitted: bool) -> Any:

@@ -30,13 +30,14 @@ from workloads.specs import (
     UNCHANGED,
     Architecture,
     Configuration,
+    DataDelivery,
     ElasticSettings,
     Framework,
     MasterChanges,
     Setup,
     Spec,
 )
-from workloads.specs.building import build_part
+from workloads.specs.building import build_part, take_part
 from workloads.specs.fields import Field, get_value
 from workloads.specs.fields.types import Rows
 
@@ -125,7 +126,10 @@ class _SubmissionReader:
         values |= self._read_fields(
             body.spec, "spec", list_spec_fields(self.architecture), "", places
         )
-        elastic = {path: values.pop(path) for path in tuple(values) if path.startswith("elastic.")}
+        elastic = take_part(values, "elastic")
+        values["data_delivery"] = self._read_data_delivery(
+            take_part(values, "data_delivery"), places
+        )
         spec = build_part(Spec, values)
         if isinstance(body, DistributedBody):
             configuration, master = self._read_master(body, spec, places)
@@ -233,8 +237,8 @@ class _SubmissionReader:
 
         Either bound makes a workload elastic.
         """
-        least, most = values.get("elastic.min_pods"), values.get("elastic.max_pods")
-        restarts = values.get("elastic.max_restarts")
+        least, most = values.get("min_pods"), values.get("max_pods")
+        restarts = values.get("max_restarts")
         chosen = "elastic.max_pods" if least is None else "elastic.min_pods"
         places.add_field("elastic", places.find_place(chosen))
         if least is None and most is None:
@@ -247,6 +251,16 @@ class _SubmissionReader:
         return ElasticSettings(
             pods if least is None else least, pods if most is None else most, restarts
         )
+
+    def _read_data_delivery(
+        self, values: Mapping[str, Any], places: BodyPlaces
+    ) -> DataDelivery | None:
+        """Return the data workers; None where nothing is given of them."""
+        places.add_field("data_delivery", "spec.dataDelivery")
+        if values and "workers" not in values:
+            self.reading.refuse("spec.dataDelivery.workers", "must be given: how many there are")
+            return None
+        return build_part(DataDelivery, {"units": 0} | dict(values)) if values else None
 
     def _read_master(
         self, body: DistributedBody, spec: Spec, places: BodyPlaces

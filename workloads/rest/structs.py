@@ -87,10 +87,12 @@ def _build_struct(name: str, fields: Iterable[Field], *more: Any) -> type[Any]:
         if field.rest_help:
             hint = Annotated[hint, describe_field(field.rest_help)]
         groups.setdefault(above, []).append((leaf, hint, codec.default))
-    for above, attributes in groups.items():
-        if above:
-            part = _define(f"{name}{above.capitalize()}", attributes, _EXTRAS[above])
-            groups[""].append((above, part, struct_field(default_factory=part)))
+    # The deepest come first, for they are attributes of those above.
+    for above in sorted(filter(None, groups), key=lambda each: each.count("."), reverse=True):
+        outer, _, own = above.rpartition(".")
+        title = "".join(f"{each[0].upper()}{each[1:]}" for each in above.split("."))
+        part = _define(f"{name}{title}", groups[above], _EXTRAS.get(above, RestBody))
+        groups[outer].append((own, part, struct_field(default_factory=part)))
     return _define(name, groups[""], _EXTRAS[""])
 
 

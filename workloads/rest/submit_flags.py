@@ -33,6 +33,13 @@ FLAG_NAMES: Mapping[str, tuple[str, ...]] = {
     "setup.topology": ("--topology",),
     "setup.tolerations": ("--toleration",),
     "workers": ("--workers",),
+    "data_delivery.workers": ("--data-workers",),
+    "data_delivery.units": ("--data-units",),
+    "data_delivery.compute.cpu_request": ("--data-cpu",),
+    "data_delivery.compute.cpu_limit": ("--data-cpu-limit",),
+    "data_delivery.compute.memory_request": ("--data-memory",),
+    "data_delivery.compute.memory_limit": ("--data-memory-limit",),
+    "data_delivery.image": ("--data-image",),
     "lifecycle.priority": ("--priority",),
     "lifecycle.grace_seconds": ("--grace-period",),
     "lifecycle.preemption_delay": ("--preemption-delay",),
@@ -87,9 +94,10 @@ class FieldFlag:
     @property
     def frameworks(self) -> tuple[Framework, ...]:
         """Return the frameworks that have it; () where all do."""
-        if self.field.name not in ALL_OPTIONS:
+        option = self.field.option_key
+        if option not in ALL_OPTIONS:
             return ()
-        return tuple(each for each in Framework if self.field.name in each.options)
+        return tuple(each for each in Framework if option in each.options)
 
     def is_offered(self, framework: Framework | None) -> bool:
         """Tell whether `submit` has it for a framework; None is a standard workload."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from workloads.rest.structs import CODECS, POD_FIELDS, list_spec_fields
-from workloads.specs import UNCHANGED, Architecture, Framework, Setup, Spec
+from workloads.specs import UNCHANGED, Architecture, Framework, Setup, Spec, list_options
 from workloads.specs.fields import Field, get_value
 from workloads.specs.gpu_totals import undo_plan
 
@@ -25,8 +25,8 @@ def build_rest_body(spec: Spec, *, project_id: str, cluster_id: str) -> Body:
     """Build the body that submits this spec; what was worked out of a total of GPUs is left out.
 
     Our extensions, for what the API has no field for: `noMaster`, `parameterServers`,
-    `maxRestarts`, `writableByRank0Only`, a bucket's `prefix`, `readOnly` of an empty directory and
-    a Git repository, and the restart policy ExitCode.
+    `maxRestarts`, `dataDelivery`, `writableByRank0Only`, a bucket's `prefix`, `readOnly` of an
+    empty directory and a Git repository, and the restart policy ExitCode.
     """
     spec = undo_plan(spec)
     body: Body = {"name": spec.name, "projectId": project_id, "clusterId": cluster_id}
@@ -43,9 +43,9 @@ def build_rest_body(spec: Spec, *, project_id: str, cluster_id: str) -> Body:
 
 def _list_written_fields(spec: Spec) -> Iterator[Field]:
     """Yield the fields that this kind of workload has."""
-    options = spec.framework.options if spec.framework else ()
+    options = list_options(spec.framework)
     for field in list_spec_fields(spec.architecture):
-        is_option = field.name in ALL_OPTIONS and field.name not in options
+        is_option = field.option_key in ALL_OPTIONS and field.option_key not in options
         is_single_run = field.architecture is Architecture.STANDARD and spec.runs == 1
         is_worked_out = field.path == "workers" and spec.total_gpus is not None
         if not (is_option or is_single_run or is_worked_out):

@@ -21,6 +21,7 @@ from workloads.specs.choices import (
     TolerationOperator,
     VariableSource,
     VolumeAccess,
+    list_options,
 )
 from workloads.specs.command_lines import InvalidCommandLine, join_command_line, split_command_line
 from workloads.specs.pod_setup import (
@@ -117,6 +118,7 @@ __all__ = [
     "find_problems",
     "is_gpu_resource",
     "join_command_line",
+    "list_options",
     "max_name_length",
     "split_command_line",
 ]

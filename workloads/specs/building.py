@@ -26,6 +26,13 @@ def build_part(part: type[Part], values: Mapping[str, Any]) -> Part:
     return part(**own, **{name: build_part(parts[name], each) for name, each in below.items()})
 
 
+def take_part(values: dict[str, Any], path: str) -> dict[str, Any]:
+    """Take the values below a path away, and return them by their paths below it."""
+    below = f"{path}."
+    names = [name for name in values if name.startswith(below)]
+    return {name.removeprefix(below): values.pop(name) for name in names}
+
+
 @cache
 def _list_part_types(part: Any) -> dict[str, type[Any]]:
     """Return the dataclasses among a dataclass's fields, by name. Cached: resolving is slow."""

@@ -52,6 +52,17 @@ class Framework(StrEnum):
         return self.adapter.options
 
 
+STANDARD_OPTIONS = ("data_delivery",)
+
+
+def list_options(framework: Framework | None) -> tuple[str, ...]:
+    """Return the names of the fields that workloads of a framework have and not all others.
+
+    Without a framework they are those of a standard workload.
+    """
+    return STANDARD_OPTIONS if framework is None else framework.options
+
+
 class Configuration(StrEnum):
     WORKERS_AND_MASTER = "workers-and-master"
     WORKERS_ONLY = "workers-only"

@@ -48,7 +48,7 @@ DEFAULT_NODE_POOL = "default"
 def find_setup_problems(setup: Setup) -> Iterator[FieldProblem]:
     """Yield everything that is wrong with the setup of one kind of pod."""
     yield from prefix_fields("environment.", _check_environment(setup.environment))
-    yield from prefix_fields("compute.", _check_compute(setup.compute))
+    yield from prefix_fields("compute.", check_compute(setup.compute))
     yield from find_volume_problems(setup)
     yield from check_length("tolerations", "tolerations", setup.tolerations)
     for index, toleration in enumerate(setup.tolerations):
@@ -163,7 +163,8 @@ def _check_variable(number: int, variable: Variable) -> Iterator[FieldProblem]:
             )
 
 
-def _check_compute(compute: Compute) -> Iterator[FieldProblem]:
+def check_compute(compute: Compute) -> Iterator[FieldProblem]:
+    """Yield everything that is wrong with what each pod gets."""
     yield from prefix_fields("gpus.", _check_gpus(compute.gpus))
     resources = (
         ("cpu", "CPU", CPU_RANGE, Decimal("0.001"), compute.cpu_request, compute.cpu_limit),

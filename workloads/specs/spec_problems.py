@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from workloads.specs import pod_problems, value_rules
 from workloads.specs.choices import CleanPodPolicy, Framework, RestartPolicy, VolumeAccess
+from workloads.specs.delivery_problems import check_data_delivery
 from workloads.specs.fields import FIELDS, get_value
 from workloads.specs.fields.numbers import MAX_RUNS, MAX_TOTAL_GPUS, MAX_WORKERS
 from workloads.specs.fields.types import Number
@@ -53,6 +54,7 @@ def _check_spec(spec: Spec) -> Iterator[FieldProblem]:
         value_rules.check_object_name(spec.queue) or value_rules.check_label_value(spec.queue),
     )
     yield from _check_distributed(spec) if spec.is_distributed else _check_standard(spec)
+    yield from check_data_delivery(spec)
     yield from _check_lifecycle(spec)
     setup_problems = list(pod_problems.find_setup_problems(spec.setup))
     yield from (("setup." + field, title, text) for field, title, text in setup_problems)

@@ -18,9 +18,10 @@ SEPARATOR = ", "
 def summarize_spec(spec: Spec) -> dict[str, Any]:
     """Return the fields of a workload's row that repeat its spec; long ones are cut.
 
-    The image, command line and labels are those of the workers.
+    The image, command line and labels are those of the workers; CPU and memory are those of data
+    workers too.
     """
-    setup, totals = spec.setup, spec.totals
+    setup, totals = spec.setup, spec.overall_totals
     words = (*setup.environment.command, *setup.environment.args)
     labels = SEPARATOR.join(f"{each.key}={each.value}" for each in setup.labels)
     return {

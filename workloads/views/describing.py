@@ -32,6 +32,7 @@ from workloads.specs import (
     VolumeAccess,
     gpu_totals,
     join_command_line,
+    list_options,
 )
 from workloads.specs.fields import FIELDS, FactSection, Field, get_value
 from workloads.specs.fields.types import CommandLine, Flag, Number
@@ -87,8 +88,10 @@ def _describe_section(section: FactSection, spec: Spec) -> Section:
 
 def _list_results(spec: Spec) -> Iterator[Fact]:
     """Yield what follows from several fields, or from the project."""
+    data = spec.data_totals
     for name, text in (
         ("In total", _describe_totals(spec.totals)),
+        ("Data workers in total", _describe_cpu_and_memory(data) if data.pods else ""),
         ("Preemptible", "Yes" if spec.is_preemptible else "No"),
         ("Namespace", spec.namespace),
         ("Queue", spec.queue),
@@ -112,8 +115,8 @@ def _describe_field(field: Field, spec: Spec, setup: Setup) -> tuple[str, ...]:
     type_ = field.type
     value = get_value(setup if field.is_of_pods else spec, field.fact_value or field.pod_path)
     is_of_kind = field.architecture in (None, spec.architecture)
-    if field.name in _OPTIONS:
-        is_of_kind &= spec.framework is not None and field.name in spec.framework.options
+    if field.option_key in _OPTIONS:
+        is_of_kind &= field.option_key in list_options(spec.framework)
     is_off = not value and (
         isinstance(type_, Flag) or (isinstance(type_, Number) and type_.default == 0)
     )
@@ -158,14 +161,15 @@ def _describe_value(value: Any) -> str:
 
 def _describe_totals(totals: Totals) -> str:
     shared = f" and {totals.gpu_memory} MiB of GPU memory" if totals.gpu_memory else ""
-    cpu, memory = (
-        quantities.format_count(totals.cpu, "CPU core"),
-        quantities.format_memory(totals.memory),
-    )
     return (
         f"{quantities.format_count(totals.pods, 'pod')}: "
-        f"{quantities.format_count(totals.gpus, 'GPU')}{shared}, {cpu}, {memory} of memory"
+        f"{quantities.format_count(totals.gpus, 'GPU')}{shared}, {_describe_cpu_and_memory(totals)}"
     )
+
+
+def _describe_cpu_and_memory(totals: Totals) -> str:
+    cpu = quantities.format_count(totals.cpu, "CPU core")
+    return f"{cpu}, {quantities.format_memory(totals.memory)} of memory"
 
 
 def _describe_variable(variable: Variable) -> str:

@@ -30,6 +30,7 @@ from workloads.forms.pod_form import PodForm
 from workloads.forms.setup_descriptions import (
     describe_compute,
     describe_configuration,
+    describe_data_delivery,
     describe_value,
     describe_volume,
 )
@@ -266,9 +267,11 @@ def _build_review_context(request: Request, filling: WizardDraft) -> dict[str, A
         "picture": build_picture(spec),
         "project": project,
         "totals": spec.totals,
+        "data_totals": spec.data_totals,
         "configuration": describe_configuration(spec.configuration, spec.framework),
         "compute": describe_compute(setup.compute),
         "master_compute": describe_compute(spec.master_setup.compute) if spec.has_master else "",
+        "data_workers": describe_data_delivery(spec.data_delivery) if spec.data_delivery else "",
         "server_compute": describe_compute(spec.parameter_server_setup.compute),
         "container_command": describe_value(setup.environment.command),
         "arguments": describe_value(setup.environment.args),

@@ -8,7 +8,7 @@ from muster_cli.commands.field_options import build_options, is_field_option
 from muster_cli.commands.root import root
 from muster_cli.commands.submit import SubmitGroup
 from muster_cli.errors import EXIT_CODE_MEANINGS, ExitCode
-from muster_cli.fields import load_catalogue
+from muster_cli.fields import SubmissionField, load_catalogue
 from muster_cli.settings import VARIABLES
 
 HEAD = """# The command line
@@ -132,12 +132,18 @@ def _describe_submissions(group: SubmitGroup, path: str) -> Iterator[str]:
     )
     catalogue = load_catalogue()
     options = build_options(catalogue.fields, catalogue.volumes, has_master=False)
-    kinds = [
-        ", ".join(each.frameworks) or each.architecture.lower() for each in catalogue.fields
-    ] + [""] * len(catalogue.volumes)
+    kinds = [_describe_owners(each) for each in catalogue.fields]
+    kinds += [""] * len(catalogue.volumes)
     for option, kind in zip(options, kinds, strict=True):
         flags = ", ".join([*option.opts, *option.secondary_opts])
         yield f"| `{flags}` | {kind} | {_escape(option.help or '')} |"
+
+
+def _describe_owners(field: SubmissionField) -> str:
+    """Return the kinds of workloads that have a field; "" where all have it."""
+    if field.frameworks and not field.architecture:
+        return ", ".join((*field.frameworks, "standard"))
+    return ", ".join(field.frameworks) or field.architecture.lower()
 
 
 def _read_help(command: click.Command) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from workloads.specs.fields.compute import COMPUTE_FIELDS
 from workloads.specs.fields.data import DATA_FIELDS, METADATA_FIELDS
+from workloads.specs.fields.delivery import DELIVERY_FIELDS
 from workloads.specs.fields.environment import ENVIRONMENT_FIELDS
 from workloads.specs.fields.field import (
     FactSection,
@@ -42,6 +43,7 @@ FIELDS: Mapping[str, Field] = {
         *COMPUTE_FIELDS,
         *NODE_FIELDS,
         *NUMBER_FIELDS,
+        *DELIVERY_FIELDS,
         *DATA_FIELDS,
         *GENERAL_FIELDS,
         *METADATA_FIELDS,

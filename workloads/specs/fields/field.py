@@ -17,6 +17,7 @@ class Place(StrEnum):
     COMPUTE = "compute"
     NODES = "nodes"
     NUMBERS = "numbers"
+    DELIVERY = "delivery"
     DATA = "data"
     GENERAL = "general"
 
@@ -39,6 +40,7 @@ class FactSection(StrEnum):
     WORKLOAD = "Workload"
     ENVIRONMENT = "Environment"
     COMPUTE = "Compute resources of each pod"
+    DELIVERY = "Data workers"
     STORAGE = "Storage"
     PLACEMENT = "Placement and labels"
     LIFECYCLE = "Lifecycle"
@@ -110,6 +112,8 @@ class Field:
     policy: PolicyData | None = None
     architecture: Architecture | None = None
     """The only architecture that has it."""
+    option: str = ""
+    """The option of frameworks that have it, where that is not its name."""
 
     @property
     def name(self) -> str:
@@ -139,6 +143,11 @@ class Field:
         """Return what of the master it belongs to: "security" for "setup.security.uid"."""
         below = self.pod_path.removeprefix("environment.").removeprefix("compute.")
         return below.partition(".")[0] if self.is_of_pods else ""
+
+    @property
+    def option_key(self) -> str:
+        """Return the option of frameworks that have it, where not all do."""
+        return self.option or self.name
 
     @property
     def lock_key(self) -> str:
