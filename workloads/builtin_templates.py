@@ -14,6 +14,8 @@ from workloads.forms.draft_templates import build_template_form
 from workloads.specs import (
     Architecture,
     ClaimAccess,
+    Compute,
+    DataDelivery,
     ElasticSettings,
     Framework,
     NewClaim,
@@ -26,26 +28,45 @@ CHECKPOINTS = NewClaim(path="/checkpoints", size="1Gi", modes=(ClaimAccess.MANY_
 
 
 @dataclass(frozen=True)
-class ElasticTemplate:
-    """Elastic PyTorch with a GPU for each pod, and checkpoints: its built-in environment, and the
-    arguments of that.
+class BuiltinTemplate:
+    """Distributed PyTorch with a GPU for each pod, and checkpoints.
+
+    `environment` is the name of a built-in one, `args` are its arguments.
     """
 
     description: str
     environment: str
     args: tuple[str, ...]
+    workers: int
+    elastic: ElasticSettings | None = None
+    data_delivery: DataDelivery | None = None
 
 
+_ELASTIC = ElasticSettings(min_pods=2, max_pods=4)
 TEMPLATES = {
-    "elastic-training": ElasticTemplate(
+    "elastic-training": BuiltinTemplate(
         "2 to 4 pods of a GPU each: goes on with fewer when GPUs are taken back, and grows again",
         "elastic",
         ("--steps", "3000", "--checkpoint", CHECKPOINTS.path),
+        workers=3,
+        elastic=_ELASTIC,
     ),
-    "elastic-pytorch-ddp": ElasticTemplate(
+    "elastic-pytorch-ddp": BuiltinTemplate(
         "The same with PyTorch DDP under torchrun, for nodes that have torch",
         "pytorch-ddp",
         ("--steps", "3000", "--slow", "0.2", "--checkpoint", CHECKPOINTS.path),
+        workers=3,
+        elastic=_ELASTIC,
+    ),
+    "slow-data": BuiltinTemplate(
+        "Data that loads five times as slowly as it is trained on: 4 data workers without GPUs "
+        "prepare it before the GPUs are taken, and go on beside the training",
+        "slow-loader",
+        ("--steps", "300", "--batches", "400", "--checkpoint", CHECKPOINTS.path),
+        workers=1,
+        data_delivery=DataDelivery(
+            workers=4, units=5120, compute=Compute(cpu_request="0.1", memory_request="100M")
+        ),
     ),
 }
 COMPUTE = "one-gpu"
@@ -59,7 +80,7 @@ def ensure_builtin_templates() -> int:
     return sum(_create_missing(name, template) for name, template in TEMPLATES.items())
 
 
-def _create_missing(name: str, template: ElasticTemplate) -> bool:
+def _create_missing(name: str, template: BuiltinTemplate) -> bool:
     environment = (
         Environment.objects.at(TENANT).filter(is_built_in=True, name=template.environment).first()
     )
@@ -81,7 +102,7 @@ def _create_missing(name: str, template: ElasticTemplate) -> bool:
 
 
 def _build_form(
-    template: ElasticTemplate, environment: Environment, compute: ComputeResource
+    template: BuiltinTemplate, environment: Environment, compute: ComputeResource
 ) -> dict[str, object]:
     runs = replace(asset_rules.build_environment(vars(environment)), args=template.args)
     setup = Setup(runs, asset_rules.build_compute(vars(compute)), volumes=(CHECKPOINTS,))
@@ -93,8 +114,9 @@ def _build_form(
         setup=setup,
         architecture=Architecture.DISTRIBUTED,
         framework=Framework.PYTORCH,
-        workers=3,
-        elastic=ElasticSettings(min_pods=2, max_pods=4),
+        workers=template.workers,
+        elastic=template.elastic,
+        data_delivery=template.data_delivery,
     )
     assets = workload_copies.AvailableAssets([environment], [compute])
     data = workload_copies.build_draft_data(

@@ -9,7 +9,7 @@ from tests.cast import Cast
 from tests.workloads.templated import start_from_template, submit_and_decode
 from workloads import builtin_templates
 from workloads.models import Workload
-from workloads.specs import Compute, ElasticSettings, Gpus, decode_spec
+from workloads.specs import Compute, DataDelivery, ElasticSettings, Gpus, Spec, decode_spec
 
 pytestmark = pytest.mark.django_db
 NAMES = pytest.mark.parametrize("name", builtin_templates.TEMPLATES)
@@ -33,13 +33,25 @@ def test_one_whose_environment_is_somebody_elses_is_left_out(db: None) -> None:
     assert ensure_all() == len(builtin_templates.TEMPLATES) - 1
 
 
+def assert_is_of_template(spec: Spec, name: str) -> None:
+    """Assert that the pods are as many as the template says, and what helps them."""
+    if name == "slow-data":
+        assert (spec.workers, spec.has_master, spec.elastic) == (1, True, None)
+        assert spec.data_delivery == DataDelivery(
+            4, 5120, Compute(cpu_request="0.1", memory_request="100M")
+        )
+    else:
+        assert (spec.workers, spec.has_master, spec.elastic) == (3, True, ElasticSettings(2, 4))
+        assert spec.data_delivery is None
+
+
 @NAMES
-def test_a_name_is_all_that_is_typed_for_an_elastic_training(cast: Cast, name: str) -> None:
+def test_a_name_is_all_that_is_typed(cast: Cast, name: str) -> None:
     ensure_all()
     template = Template.objects.get(name=name)
     walk = start_from_template(cast, template, project=str(cast.team_a.pk))
     spec = submit_and_decode(walk)
-    assert (spec.workers, spec.has_master, spec.elastic) == (3, True, ElasticSettings(2, 4))
+    assert_is_of_template(spec, name)
     assert spec.is_preemptible
     assert spec.setup.compute == Compute(Gpus(1), cpu_request="0.1", memory_request="100M")
     assert spec.setup.volumes == (builtin_templates.CHECKPOINTS,)
@@ -55,7 +67,5 @@ def test_the_rest_api_submits_from_it(cast: Cast, name: str) -> None:
     body = a_body(cast) | {"templateId": str(template.pk), "spec": {}}
     Caller(cast.bob)("POST", "/workloads/distributed", body, 202)
     spec = decode_spec(Workload.objects.get().spec)
-    assert (spec.elastic, spec.setup.volumes) == (
-        ElasticSettings(2, 4),
-        (builtin_templates.CHECKPOINTS,),
-    )
+    assert_is_of_template(spec, name)
+    assert spec.setup.volumes == (builtin_templates.CHECKPOINTS,)
