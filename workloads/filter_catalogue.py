@@ -22,6 +22,7 @@ from projects.api.filtering import (
     whole_number_field,
 )
 from workloads import filters, quantities
+from workloads.phases import parse_phase
 from workloads.specs import Architecture
 from workloads.specs.choices import Priority
 from workloads.states import Status
@@ -73,7 +74,7 @@ CATALOGUE: Mapping[str, ColumnFilters] = {
                 check=frozenset(Status).__contains__,
             ),
         ),
-        {"phase": exact_field("status"), "phaseUpdatedAt": moment_field("status_at")},
+        {"phase": exact_field("status", parse_phase), "phaseUpdatedAt": moment_field("status_at")},
     ),
     "project": ColumnFilters(
         (

@@ -37,7 +37,8 @@ _TEXT = ("==", "!=", "=@", "!@", "=^", "=$")
 class Field:
     """A field of a list: its column, its operators, and how its value is parsed.
 
-    `parse` raises ValueError; `expects` describes a valid value.
+    `parse` raises ValueError, and returns a tuple where any of several values is meant; `expects`
+    describes a valid value.
     """
 
     column: str
@@ -205,7 +206,8 @@ def _filter_by_condition(rows: Rows, condition: str, fields: Mapping[str, Field]
         raise ValueError(
             f"The filter for {name} expects {field.expects}; it cannot be {value[:80]!r}."
         ) from None
-    matching = models.Q((f"{field.column}__{_LOOKUPS[operator]}", wanted))
+    lookup = "in" if isinstance(wanted, tuple) else _LOOKUPS[operator]
+    matching = models.Q((f"{field.column}__{lookup}", wanted))
     return rows.exclude(matching) if operator.startswith("!") else rows.filter(matching)
 
 

@@ -414,6 +414,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
         for name in (
             "api-workload",
             "api-workload-pods",
+            "api-workload-data-delivery",
             "api-workload-events",
             "api-workload-history",
             "api-pod-logs",

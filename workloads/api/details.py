@@ -17,16 +17,20 @@ from projects.models import User
 from workloads import runtime_limits
 from workloads.actions import NOT_FOUND_TEXT
 from workloads.api import workload_serializers
-from workloads.api.workload_schemas import EVENT, RECORD, WORKLOAD_DETAILS
+from workloads.api.workload_schemas import DATA_DELIVERY, EVENT, RECORD, WORKLOAD_DETAILS
 from workloads.models import Event, Workload
 from workloads.queries import (
     Explanation,
     explain_workload,
+    load_delivery,
     load_disruptions,
     load_event_words,
+    load_preparations,
 )
+from workloads.queries.data_delivery import MOST_RANKS
 from workloads.states import Status
 
+NO_DATA_WORKERS_TEXT = "The workload has no data workers: its ranks load their data themselves."
 MOST_ATTEMPTS = 200
 """Attempts of one workload that its answer has, the newest first."""
 MOST_POD_CHANGES = 5
@@ -89,7 +93,10 @@ class WorkloadView(ApiView):
         running_seconds = runtime_limits.load_running_seconds([workload], timezone.now())
         return Response(
             workload_serializers.serialize_workload(
-                workload, running_seconds[workload.pk], explanation
+                workload,
+                running_seconds[workload.pk],
+                explanation,
+                load_preparations([workload]).get(workload.pk),
             )
             | {
                 "pendingSchedulingMessages": _build_scheduling_messages(workload, explanation),
@@ -107,6 +114,26 @@ class WorkloadView(ApiView):
                 ),
             }
         )
+
+
+class DataDeliveryView(ApiView):
+    @extend_schema(
+        operation_id="get_workload_data_delivery",
+        description=(
+            "How the data of a workload's present attempt is prepared and delivered: how far its "
+            "data workers are, and how long its ranks waited for data of late. Ranks that waited "
+            f"the largest share of their time come first, at most {MOST_RANKS}. 404 for a workload "
+            "without data workers."
+        ),
+        responses={200: schemas.json_response(DATA_DELIVERY)} | schemas.error_responses(401, 404),
+        tags=["workloads"],
+    )
+    def get(self, request: Request, workload_id: uuid.UUID) -> Response:
+        workload = get_workload(self.user, workload_id)
+        view = load_delivery(workload)
+        if view is None:
+            raise Http404(NO_DATA_WORKERS_TEXT)
+        return Response(workload_serializers.serialize_delivery(view))
 
 
 def _build_scheduling_messages(

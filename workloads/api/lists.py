@@ -15,7 +15,7 @@ from workloads.api.details import select_serialized
 from workloads.api.workload_schemas import WORKLOAD
 from workloads.filter_catalogue import REST_FIELDS
 from workloads.models import Workload
-from workloads.queries import explain_workloads
+from workloads.queries import explain_workloads, load_preparations
 
 DELETED_PARAMETER = schemas.query_parameter(
     "deleted", schemas.BOOLEAN, "Those that are deleted, instead of those that are there."
@@ -41,12 +41,16 @@ class WorkloadsView(ApiView):
         )
         running_seconds = runtime_limits.load_running_seconds(workloads, timezone.now())
         explanations = explain_workloads(workloads, self.user)
+        preparations = load_preparations(workloads)
         return Response(
             build_list_body(
                 "workloads",
                 [
                     workload_serializers.serialize_workload(
-                        each, running_seconds[each.pk], explanations[each.pk]
+                        each,
+                        running_seconds[each.pk],
+                        explanations[each.pk],
+                        preparations.get(each.pk),
                     )
                     for each in workloads
                 ],

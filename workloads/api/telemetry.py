@@ -27,6 +27,7 @@ from projects.api.telemetry_answers import (
 from projects.shares import to_json_number
 from workloads.filter_catalogue import ARCHITECTURES
 from workloads.models import Workload
+from workloads.phases import PHASES, get_phase
 from workloads.states import Status
 
 
@@ -57,7 +58,7 @@ _GROUPS: Mapping[str, Group] = {
     "ClusterId": Group("cluster_id"),
     "Type": Group("architecture", words={value: name for name, value in ARCHITECTURES.items()}),
     "Framework": Group("framework"),
-    "Phase": Group("status"),
+    "Phase": Group("status", words={each.value: get_phase(each) for each in Status}),
 }
 
 
@@ -74,7 +75,7 @@ class WorkloadsTelemetryView(ApiView):
             schemas.query_parameter("departmentId", schemas.TEXT, "Of those of this department."),
             schemas.query_parameter(
                 "filterByPhases",
-                schemas.array_schema(schemas.enum_schema(*Status)),
+                schemas.array_schema(schemas.enum_schema(*PHASES)),
                 "Of those in one of these phases.",
             ),
         ],
@@ -96,16 +97,13 @@ class WorkloadsTelemetryView(ApiView):
             total = rows.aggregate(amount=_TYPES[kind])["amount"]
             return Response(serialize_telemetry(kind, names, {(): _serialize_amount(total)}))
         totals = rows.values(*columns).annotate(amount=_TYPES[kind])
-        return Response(
-            serialize_telemetry(
-                kind,
-                names,
-                {
-                    tuple(group.get_key(row) for group in groups): _serialize_amount(row["amount"])
-                    for row in totals.order_by("-amount", *columns)[:MAX_VALUES]
-                },
-            )
-        )
+        amounts: dict[tuple[GroupKey, ...], Any] = {}
+        for row in totals.order_by("-amount", *columns)[:MAX_VALUES]:
+            key = tuple(group.get_key(row) for group in groups)
+            # Two statuses may be one phase.
+            amounts[key] = amounts.get(key, 0) + (row["amount"] or 0)
+        values = {key: _serialize_amount(amount) for key, amount in amounts.items()}
+        return Response(serialize_telemetry(kind, names, values))
 
 
 def _filter_workloads(rows: Any, query: ListQuery) -> "QuerySet[Workload]":
@@ -115,8 +113,8 @@ def _filter_workloads(rows: Any, query: ListQuery) -> "QuerySet[Workload]":
         rows = rows.filter(cluster=cluster)
     if key := query.text("departmentId"):
         rows = rows.filter(project__department=parse_id("departmentId", key))
-    if phases := query.choices("filterByPhases", tuple(Status), len(Status)):
-        rows = rows.filter(status__in=phases)
+    if phases := query.choices("filterByPhases", PHASES, len(PHASES)):
+        rows = rows.filter(status__in=[each for each in Status if get_phase(each) in phases])
     if query.text("nodepoolName"):
         raise Invalid(
             [

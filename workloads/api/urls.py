@@ -95,6 +95,11 @@ urlpatterns = [
         name="api-workload-pods",
     ),
     path(
+        "workloads/<uuid:workload_id>/data-delivery",
+        details.DataDeliveryView.as_view(),
+        name="api-workload-data-delivery",
+    ),
+    path(
         "workloads/<uuid:workload_id>/events",
         details.EventsView.as_view(),
         name="api-workload-events",

@@ -15,11 +15,11 @@ from projects.api.schemas import (
     object_schema,
 )
 from workloads.disruptions import Action
+from workloads.phases import PHASES
 from workloads.rest.structs import DistributedBody, SpecBody
 from workloads.specs import Framework
-from workloads.states import Status
 
-PHASE = enum_schema(*Status)
+PHASE = enum_schema(*PHASES)
 MAYBE_MOMENT: Schema = {"type": ["string", "null"], "format": "date-time"}
 _SUBMISSION = describe_body(DistributedBody)
 SPEC: Schema = describe_body(SpecBody)
@@ -146,6 +146,21 @@ WORKLOAD = object_schema(
         TEXT,
         "Since when its cluster has not answered or nobody has followed it: what is here may have "
         "changed since.",
+    ),
+    dataDelivery=describe_schema(
+        {
+            "anyOf": [
+                object_schema(
+                    preparedUnits=INTEGER,
+                    units=INTEGER,
+                    percent=INTEGER,
+                    secondsLeft={"type": ["integer", "null"]},
+                ),
+                {"type": "null"},
+            ]
+        },
+        "How far its data is while that is prepared, before GPUs are taken: its phase is then "
+        "Initializing. Null otherwise.",
     ),
     phaseUpdatedAt=MOMENT,
     k8sPhase=describe_schema(TEXT, "The newest condition of its job that holds."),
@@ -296,6 +311,61 @@ WORKLOAD_DETAILS: Schema = {
         ),
     },
 }
+_PREPARED: dict[str, Schema] = {
+    "preparedUnits": INTEGER,
+    "units": INTEGER,
+    "percent": INTEGER,
+    "secondsLeft": {"type": ["integer", "null"]},
+}
+_DATA_WORKER = object_schema(
+    ["number", "pod", "status", "isReady"],
+    number=INTEGER,
+    pod=TEXT,
+    status=TEXT,
+    nodeName=TEXT,
+    preparedUnits=INTEGER,
+    units=INTEGER,
+    unitsPerSecond=_MAYBE_NUMBER,
+    isReady=BOOLEAN,
+    error=describe_schema(TEXT, "What its loader raised."),
+)
+_RANK = object_schema(
+    ["rank", "countedAt", "waitedSeconds", "computedSeconds", "spanSeconds"],
+    rank=INTEGER,
+    countedAt=MOMENT,
+    waitedSeconds=describe_schema(NUMBER, "What it waited for data, of the last spanSeconds."),
+    computedSeconds=NUMBER,
+    spanSeconds=NUMBER,
+    waitedShare=NUMBER,
+    queueDepth=describe_schema(INTEGER, "Batches that were there and not taken yet."),
+    elementsPerSecond=NUMBER,
+    deliveredElements=INTEGER,
+    epoch=INTEGER,
+)
+DATA_DELIVERY = object_schema(
+    ["attempt", "workers", *_PREPARED, "message", "dataWorkers", "ranks", "rankCount"],
+    **_PREPARED,
+    attempt=INTEGER,
+    workers=INTEGER,
+    unitsPerSecond=_MAYBE_NUMBER,
+    message=TEXT,
+    hasStalled=describe_schema(BOOLEAN, "Whether nothing was prepared for 5 minutes."),
+    endedEarly=describe_schema(BOOLEAN, "Whether the dataset had fewer units."),
+    failure=TEXT,
+    readyAt=MAYBE_MOMENT,
+    resumedAt=MAYBE_MOMENT,
+    dataWorkers=array_schema(_DATA_WORKER),
+    ranks=array_schema(_RANK),
+    rankCount=INTEGER,
+    waitedShare=_MAYBE_NUMBER,
+    elementsPerSecond=_MAYBE_NUMBER,
+    countedAt=MAYBE_MOMENT,
+    isRecent=BOOLEAN,
+    waitingMessage=TEXT,
+    suggestedWorkers=describe_schema(
+        {"type": ["integer", "null"]}, "How many data workers would have covered the waiting."
+    ),
+)
 RECORD = object_schema(
     ["meta", "spec"],
     meta=object_schema(creationTimestamp=MOMENT, type=enum_schema("Event", "PhaseUpdate")),

@@ -9,7 +9,8 @@ from workloads.diagnosis import Diagnosis
 from workloads.disruptions import Disruption, decode_disruption
 from workloads.kube_objects import clean_text, nested_dict, nested_list
 from workloads.models import Attempt, Event, Pod, Workload
-from workloads.queries import EventWords, Explanation
+from workloads.phases import get_phase
+from workloads.queries import DeliveryView, EventWords, Explanation, PreparationView
 from workloads.rest.writing import build_rest_body
 from workloads.runtime_limits import LimitUse
 from workloads.specs import (
@@ -30,7 +31,6 @@ TENANT_ID = 1
 """The id of the only tenant."""
 DEFAULT_NODE_POOL = "default"
 """The pool that clients expect where none was requested."""
-PHASES = frozenset(each.value for each in Status)
 
 
 def serialize_submission(workload: Workload, requested_name: str = "") -> Body:
@@ -49,12 +49,15 @@ def serialize_submission(workload: Workload, requested_name: str = "") -> Body:
         "createdAt": format_moment(workload.created_at),
         "deletedAt": format_moment(workload.deleted_at),
         "desiredPhase": workload.desired,
-        "actualPhase": workload.status,
+        "actualPhase": get_phase(workload.status),
     }
 
 
 def serialize_workload(
-    workload: Workload, running_seconds: float, explanation: Explanation
+    workload: Workload,
+    running_seconds: float,
+    explanation: Explanation,
+    preparation: PreparationView | None,
 ) -> Body:
     """Return a workload as an item of the list.
 
@@ -81,7 +84,7 @@ def serialize_workload(
         "updatedAt": format_moment(workload.status_at),
         "deletedAt": format_moment(workload.deleted_at),
         "completedAt": format_moment(workload.ended_at) if workload.status in TERMINAL else None,
-        "phase": workload.status,
+        "phase": get_phase(workload.status),
         "phaseMessage": explanation.text,
         "diagnosis": _serialize_diagnosis(explanation.diagnosis),
         "clusterMessage": explanation.cluster_message,
@@ -107,6 +110,7 @@ def serialize_workload(
         if spec.setup.node_pools or not workload.running_pods
         else [DEFAULT_NODE_POOL],
         "totalRunningTimeSeconds": int(running_seconds),
+        "dataDelivery": serialize_preparation(preparation),
         "additionalFields": {"attempt": workload.attempt, "ended": workload.ended},
     } | _serialize_definition(workload, spec)
 
@@ -123,11 +127,78 @@ def _serialize_diagnosis(diagnosis: Diagnosis | None) -> Body | None:
     }
 
 
+def serialize_preparation(view: PreparationView | None) -> Body | None:
+    """Return how far the data of a workload that prepares it is; None for any other."""
+    if view is None:
+        return None
+    return {
+        "preparedUnits": view.prepared,
+        "units": view.wanted,
+        "percent": view.percent,
+        "secondsLeft": None if view.eta_seconds is None else round(view.eta_seconds),
+    }
+
+
+def serialize_delivery(view: DeliveryView) -> Body:
+    """Return how a workload's data is prepared and delivered."""
+    return {
+        "attempt": view.attempt,
+        "workers": view.data_workers,
+        "units": view.wanted,
+        "preparedUnits": view.prepared,
+        "percent": view.percent,
+        "unitsPerSecond": view.rate,
+        "secondsLeft": None if view.eta_seconds is None else round(view.eta_seconds),
+        "message": view.progress_sentence,
+        "hasStalled": view.has_stalled,
+        "endedEarly": view.ended_early,
+        "failure": view.failure,
+        "readyAt": format_moment(view.ready_at),
+        "resumedAt": format_moment(view.resumed_at),
+        "dataWorkers": [
+            {
+                "number": each.number,
+                "pod": each.pod,
+                "status": each.status,
+                "nodeName": each.node,
+                "preparedUnits": each.prepared,
+                "units": each.of,
+                "unitsPerSecond": each.rate,
+                "isReady": each.is_ready,
+                "error": each.error,
+            }
+            for each in view.workers
+        ],
+        "ranks": [
+            {
+                "rank": each.rank,
+                "countedAt": format_moment(each.at),
+                "waitedSeconds": each.waited,
+                "computedSeconds": each.computed,
+                "spanSeconds": each.span,
+                "waitedShare": round(each.waited_share, 4),
+                "queueDepth": each.depth,
+                "elementsPerSecond": each.rate,
+                "deliveredElements": each.delivered,
+                "epoch": each.epoch,
+            }
+            for each in view.ranks
+        ],
+        "rankCount": view.rank_count,
+        "waitedShare": None if view.waited_share is None else round(view.waited_share, 4),
+        "elementsPerSecond": view.elements_per_second,
+        "countedAt": format_moment(view.counted_at),
+        "isRecent": view.is_recent,
+        "waitingMessage": view.sentence,
+        "suggestedWorkers": view.suggested_workers,
+    }
+
+
 def serialize_attempt(attempt: Attempt) -> Body:
     """Return one run of a workload. Needs requested_by."""
     return {
         "number": attempt.number,
-        "phase": attempt.status,
+        "phase": get_phase(attempt.status),
         "phaseMessage": attempt.reason,
         "requestedBy": attempt.requested_by.username if attempt.requested_by else "",
         "requestedAt": format_moment(attempt.requested_at),
@@ -244,9 +315,9 @@ def serialize_history_record(row: Event, workload: Workload, words: EventWords) 
 
     The event of a change of the number of pods also has `scale`.
     """
-    is_status = row.new in PHASES
+    is_status = row.new in Status.__members__.values()
     content: Body = (
-        {"phaseUpdate": {"phase": row.new, "phaseMessage": row.text}}
+        {"phaseUpdate": {"phase": get_phase(row.new), "phaseMessage": row.text}}
         if is_status
         else {"event": serialize_event(row, workload, words)}
     )

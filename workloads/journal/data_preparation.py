@@ -56,7 +56,7 @@ class PreparationChange:
 
 
 def record_preparations(changes: Sequence[PreparationChange]) -> None:
-    """Record how far the data of these attempts is, in one transaction."""
+    """Record how far the data of these attempts is, in one transaction, and in their rows here."""
     if not changes:
         return
     with journal_transaction() as journal_tx:
@@ -65,26 +65,18 @@ def record_preparations(changes: Sequence[PreparationChange]) -> None:
             workload = workloads.get(each.row.workload_id)
             if workload is not None and workload.attempt == each.row.attempt:
                 _write_preparation(journal_tx, workload, each)
+    for each in changes:
+        for name, value in _build_values(each).items():
+            setattr(each.row, name, value)
 
 
 def _write_preparation(
     journal_tx: JournalTransaction, workload: Workload, change: PreparationChange
 ) -> None:
-    now, told = timezone.now(), change.preparation
-    values: dict[str, Any] = {
-        "workers": msgspec.to_builtins(list(change.workers)),
-        "prepared": told.prepared,
-        "rate": told.rate,
-        "progress_at": change.progress_at,
-        "has_stalled": change.has_stalled,
-        "ended_early": told.ended_early,
-    }
-    if told.is_ready and change.row.ready_at is None:
-        values["ready_at"] = now
-    DataPreparation.objects.filter(pk=change.row.pk).update(**values)
+    DataPreparation.objects.filter(pk=change.row.pk).update(**_build_values(change))
     if workload.status != Status.PREPARING:
         return
-    is_shown = told.prepared != change.row.prepared or "ready_at" in values
+    is_shown = change.preparation.prepared != change.row.prepared
     if change.reason != workload.reason:
         workload_writing.update_workload(journal_tx, workload, {"reason": change.reason})
     elif is_shown:
@@ -92,6 +84,20 @@ def _write_preparation(
     if change.stalled_text:
         _create_event(workload, DATA_STALLED, change.stalled_text, is_warning=True)
         workload_writing.update_workload(journal_tx, workload, {})
+
+
+def _build_values(change: PreparationChange) -> dict[str, Any]:
+    preparation, ready_at = change.preparation, change.row.ready_at
+    return {
+        "workers": msgspec.to_builtins(list(change.workers)),
+        "prepared": preparation.prepared,
+        "rate": preparation.rate,
+        "progress_at": change.progress_at,
+        "has_stalled": change.has_stalled,
+        "ended_early": preparation.ended_early,
+        # A data worker that begins anew meanwhile takes it back: nothing has been let go on yet.
+        "ready_at": (ready_at or change.progress_at) if preparation.is_ready else None,
+    }
 
 
 def record_resumption(
