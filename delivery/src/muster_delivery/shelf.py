@@ -1,0 +1,73 @@
+"""The batches that a data worker keeps: prepared ones, and those a rank has no room for yet."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from muster_delivery.sources.source import LoadedBatch
+from muster_delivery.store import BatchStore, Buffer, StoreFull
+from muster_delivery.wire import encode
+
+BatchKey = tuple[object, ...]
+"""What a batch is kept by; its second part is the epoch."""
+
+
+class BatchShelf:
+    """Batches by key, with how many elements each has; safe for several threads."""
+
+    def __init__(self, folder: Path | None, memory_bytes: int, disk_bytes: int) -> None:
+        self._store = BatchStore(memory_bytes, folder, disk_bytes)
+        self._bound = memory_bytes + (disk_bytes if folder else 0)
+        self._elements: dict[BatchKey, int] = {}
+        self._lock = threading.Lock()
+        self.refusal = ""
+        """Why the last batch could not be kept, where it is not for want of room only."""
+
+    @property
+    def fill(self) -> float:
+        """Return how full it is, from 0 to 1."""
+        return (self._store.memory_used + self._store.disk_used) / self._bound
+
+    def keep(self, key: BatchKey, batch: LoadedBatch) -> bool:
+        """Keep a batch; False where there is no room."""
+        # A copy: the loader may use the same memory for its next batch.
+        frames = encode(batch.value, copy=True)
+        with self._lock:
+            self._elements[key] = batch.elements
+        try:
+            if self._store.put(key, frames, timeout=0):
+                return True
+        except (StoreFull, OSError) as error:
+            self.refusal = str(error)
+        with self._lock:
+            self._elements.pop(key, None)
+        return False
+
+    def take(self, key: BatchKey) -> tuple[Sequence[Buffer], int] | None:
+        """Hand over a batch, which is kept no longer; None where it is not here."""
+        with self._lock:
+            elements = self._elements.pop(key, None)
+        frames = None if elements is None else self._store.pop(key)
+        return None if frames is None or elements is None else (frames, elements)
+
+    def has_batch(self, key: BatchKey) -> bool:
+        """Say whether a batch is here."""
+        return key in self._elements
+
+    def drop_epochs_before(self, epoch: int) -> None:
+        """Keep nothing of earlier epochs: no rank asks for it any more."""
+        self.drop_keys([key for key in self.list_keys() if int(str(key[1])) < epoch])
+
+    def drop_keys(self, keys: Sequence[BatchKey]) -> None:
+        """Keep these no longer."""
+        for key in keys:
+            with self._lock:
+                self._elements.pop(key, None)
+            self._store.pop(key)
+
+    def list_keys(self) -> list[BatchKey]:
+        """Return the keys of all that is here."""
+        with self._lock:
+            return list(self._elements)
