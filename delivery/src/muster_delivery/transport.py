@@ -51,6 +51,8 @@ RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
 IDLE_SECONDS = 30.0
 """A rank says so often that it is there; the server forgets one that was silent three times."""
 MOST_UNANSWERED = 1024
+COPY_BYTES = 256 << 10
+"""Smaller frames are copied: to learn when their memory is free again costs more than that."""
 ZAP_ADDRESS = "inproc://zeromq.zap.01"
 
 Handler = Callable[[Mapping[str, Any], "Reply"], None]
@@ -65,20 +67,24 @@ class WakeUp:
 
     def __init__(self) -> None:
         self.reader, self._writer = socket.socketpair()
+        self._is_notified = False
         self.reader.setblocking(False)
         self._writer.setblocking(False)
 
     def notify(self) -> None:
         """Wake the thread; also before it polls."""
-        # A full buffer wakes it as well as one byte more; a closed one has nobody to wake.
+        if self._is_notified:
+            return
+        self._is_notified = True
+        # A closed one has nobody to wake.
         with contextlib.suppress(OSError):
             self._writer.send(b"w")
 
     def clear(self) -> None:
-        """Take all that woke it."""
+        """Take all that woke it; whatever is looked at afterwards was not yet notified of."""
         with contextlib.suppress(BlockingIOError):
-            while self.reader.recv(4096):
-                pass
+            self.reader.recv(4096)
+        self._is_notified = False
 
     def close(self) -> None:
         """Give both ends back."""
@@ -155,6 +161,7 @@ class Server:
         self._router.setsockopt(zmq.BACKLOG, 1024)
         # What is queued is bounded by what ranks have asked for.
         self._router.setsockopt(zmq.SNDHWM, 0)
+        self._router.copy_threshold = COPY_BYTES
         try:
             self._router.bind(_build_endpoint(self._address))
         except zmq.ZMQError as error:
@@ -184,7 +191,9 @@ class Server:
     ) -> None:
         """Queue an answer; any thread may."""
         self._outbox.append((identity, peer, header, frames))
-        self._wake_up.notify()
+        # The server's own thread sends it when the handler has returned.
+        if threading.get_ident() != self._thread.ident:
+            self._wake_up.notify()
 
     def _serve(self) -> None:
         poller = zmq.Poller()
@@ -198,9 +207,9 @@ class Server:
                     self._wake_up.clear()
                 if self._zap in ready:
                     self._let_in()
-                self._send_answers()
                 if self._router in ready:
                     self._receive_messages()
+                self._send_answers()
                 if time.monotonic() > forget_at:
                     forget_at = time.monotonic() + IDLE_SECONDS
                     self._forget_silent_peers()
@@ -228,7 +237,7 @@ class Server:
 
     def _receive_messages(self) -> None:
         # Answers wait no longer than for so many messages.
-        for _ in range(256):
+        for _ in range(32):
             try:
                 identity, *parts = self._router.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
