@@ -12,6 +12,7 @@ from django.utils import timezone
 from clusters.job_kinds import JOBS
 from clusters.kube import calls
 from clusters.kube.resources import PODS, SECRETS, SERVICES
+from tests.conformance.api import eventually
 from tests.workloads.acting import Acting
 from tests.workloads.data_workers import get_ready_line, write_lines
 from workloads import journal, tasks
@@ -45,7 +46,8 @@ def prepare(acting: Acting, workload: Workload) -> Workload:
 
 
 def count_data_workers(workload: Workload) -> int:
-    return Pod.objects.filter(workload=workload, role="data-worker", phase="Running").count()
+    pods = Pod.objects.filter(workload=workload, attempt=workload.attempt, role="data-worker")
+    return pods.filter(phase="Running", vanished_at=None).count()
 
 
 def say_ready(workload: Workload) -> None:
@@ -145,7 +147,7 @@ def test_data_workers_go_when_the_training_has_ended(acting: Acting) -> None:
     assert any("slow-data" in each for each in list_left(acting, workload))
     acting.logs_are_kept(workload)
     acting.repeat(tasks.tidy_data, workload, lambda: not DataPreparation.objects.get().is_open)
-    assert not [each for each in list_left(acting, workload) if "slow-data" in each]
+    eventually(lambda: "slow-data" not in str(list_left(acting, workload)))
 
 
 def test_data_workers_of_a_workload_that_is_at_rest_are_found_by_the_poll(

@@ -27,10 +27,9 @@ from workloads.queries import (
     load_event_words,
     load_preparations,
 )
-from workloads.queries.data_delivery import MOST_RANKS
+from workloads.queries.data_delivery import MOST_RANKS, build_no_delivery
 from workloads.states import Status
 
-NO_DATA_WORKERS_TEXT = "The workload has no data workers: its ranks load their data themselves."
 MOST_ATTEMPTS = 200
 """Attempts of one workload that its answer has, the newest first."""
 MOST_POD_CHANGES = 5
@@ -122,18 +121,19 @@ class DataDeliveryView(ApiView):
         description=(
             "How the data of a workload's present attempt is prepared and delivered: how far its "
             "data workers are, and how long its ranks waited for data of late. Ranks that waited "
-            f"the largest share of their time come first, at most {MOST_RANKS}. 404 for a workload "
-            "without data workers."
+            f"the largest share of their time come first, at most {MOST_RANKS}. A workload without "
+            "data workers has 0 of them: its ranks load their data themselves."
         ),
         responses={200: schemas.json_response(DATA_DELIVERY)} | schemas.error_responses(401, 404),
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID) -> Response:
         workload = get_workload(self.user, workload_id)
-        view = load_delivery(workload)
-        if view is None:
-            raise Http404(NO_DATA_WORKERS_TEXT)
-        return Response(workload_serializers.serialize_delivery(view))
+        return Response(
+            workload_serializers.serialize_delivery(
+                load_delivery(workload) or build_no_delivery(workload)
+            )
+        )
 
 
 def _build_scheduling_messages(

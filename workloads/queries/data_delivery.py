@@ -160,6 +160,35 @@ def load_delivery(workload: Workload, attempt: int | None = None) -> DeliveryVie
     )
 
 
+def build_no_delivery(workload: Workload) -> DeliveryView:
+    """Build the view of a workload whose ranks load their data themselves."""
+    return DeliveryView(
+        attempt=workload.attempt,
+        data_workers=0,
+        wanted=0,
+        prepared=0,
+        percent=0,
+        rate=None,
+        eta_seconds=None,
+        progress_sentence="",
+        progress_at=None,
+        has_stalled=False,
+        ended_early=False,
+        ready_at=None,
+        resumed_at=None,
+        failure="",
+        workers=(),
+        ranks=(),
+        rank_count=0,
+        waited_share=None,
+        elements_per_second=None,
+        counted_at=None,
+        is_recent=False,
+        sentence="",
+        suggested_workers=None,
+    )
+
+
 def load_preparations(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, PreparationView]:
     """Load how far those of a list are that prepare data, by id. One query, none without any."""
     keys = {each.pk: each.attempt for each in workloads if each.status == Status.PREPARING}
