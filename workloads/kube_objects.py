@@ -111,9 +111,10 @@ def _find_true(conditions: Sequence[Object], *kinds: str) -> Object | None:
 def filter_own_pods(job: Object, pods: Iterable[Object]) -> list[Object]:
     """Return the pods that this very job controls, not those of an earlier namesake.
 
-    A pod without an owner is accepted.
+    Data workers and a pod without an owner are accepted.
     """
-    return [pod for pod in pods if is_own_pod(job, pod)]
+    name = str(nested_dict(job, "metadata").get("name"))
+    return [pod for pod in pods if is_own_pod(job, pod) or is_data_worker(pod, name)]
 
 
 def is_own_pod(job: Object, pod: Object) -> bool:

@@ -65,7 +65,7 @@ def test_a_held_job_makes_pods_only_when_it_is_let_go_on(
         selector = build_selector(workload)
         return len(api.get(PODS.format(namespace), labelSelector=selector).ok()["items"])
 
-    made = api.post(kind.path(namespace), job).ok()
+    made = api.post(kind.path(namespace), job).ok(201)
     eventually(lambda: find_true_condition(api.get(path).ok(), "Suspended"), within=60)
     assert count_pods() == 0
     api.patch(path, build_resumption(made), MERGE).expect_refusal(409, "Conflict")

@@ -13,15 +13,25 @@ import msgspec
 
 from clusters.job_kinds import RANK_0_ROLES
 from tests.cast import Cast, a_spec
+from tests.workloads import objects
 from tests.workloads.cluster_objects import ClusterObjects, jobs, observe_gone, pods
+from tests.workloads.data_workers import DataKube
 from tests.workloads.objects import Object, condition
 from workloads import journal
 from workloads.journal import Observation
 from workloads.journal.status_derivation import find_status_before
 from workloads.journal.workload_updates import WorkloadUpdate
-from workloads.kube_objects import build_pod_view, compute_rank, is_own_pod, nested_dict
+from workloads.kube_objects import (
+    DATA_WORKER,
+    build_pod_view,
+    compute_rank,
+    is_data_worker,
+    is_own_pod,
+    nested_dict,
+)
 from workloads.models import Pod, Workload
 from workloads.pod_counts import PodCounts, count_pods, find_standing
+from workloads.specs import DataDelivery
 from workloads.states import RESTING, Status, can_move, derive_status
 
 LONG_AFTER = datetime(2100, 1, 1, tzinfo=UTC)
@@ -36,6 +46,8 @@ CONDITIONS = [
 ]
 CONDITION_WEIGHTS = [30, 30, 5, 1, 1, 1]
 WORKERS = 4
+DATA_WORKERS = 2
+DATA_POD_SORTS = (objects.pod, objects.ended_pod, objects.queued_pod, objects.starting_pod)
 
 
 class PodHistory:
@@ -45,8 +57,10 @@ class PodHistory:
         self.chance = chance
         self.cast = cast
         name = f"w{uuid.UUID(int=chance.getrandbits(128)).hex[:12]}"
+        self.has_data = chance.random() < 0.4
+        more = {"data_delivery": DataDelivery(DATA_WORKERS, 10)} if self.has_data else {}
         self.pk = journal.create_workload(
-            a_spec(cast.team_a, name), project=cast.team_a, user=None
+            a_spec(cast.team_a, name, **more), project=cast.team_a, user=None
         ).pk
         self.is_led = chance.random() < 0.7
         self.pods: dict[str, Object] = {}
@@ -103,12 +117,16 @@ class PodHistory:
             self._check_status(before, *after)
 
     def _change(self) -> list[Observation]:
-        made = ClusterObjects(self.row)
+        made = DataKube(self.row)
         what = self.chance.choices(["job", "pod", "gone", "group", "job gone"], [3, 24, 5, 2, 1])[0]
         if what == "job" or (self.job is None and what != "pod"):
             conditions = self.chance.choices(CONDITIONS, CONDITION_WEIGHTS)[0]
-            self.job = made.job(*conditions, workers=WORKERS - self.is_led, master=self.is_led)
+            is_held = self.has_data and self.chance.random() < 0.5
+            make = made.held_job if is_held else made.job
+            self.job = make(*conditions, workers=WORKERS - self.is_led, master=self.is_led)
             return jobs(self.job)
+        if what == "pod" and self.has_data and self.chance.random() < 0.3:
+            return self._change_data_pod(made)
         if what == "pod":
             return self._change_pod(made)
         if what == "gone" and self.pods:
@@ -128,15 +146,25 @@ class PodHistory:
         name = f"{made.workload.name}-{role}-{index}"
         known = [uid for uid, pod in self.pods.items() if pod["metadata"]["name"] == name]
         self.tries += not known
-        pod = self._build_pod(made, role, index)
+        changed = self._build_pod(made, role, index)
+        metadata = changed["metadata"]
         if known and self.chance.random() < 0.9:
             labels = self.pods[known[0]]["metadata"]
-            pod["metadata"] |= {each: labels[each] for each in ("uid", "ownerReferences", "labels")}
+            metadata |= {each: labels[each] for each in ("uid", "ownerReferences", "labels")}
         elif self.chance.random() < 0.1:
             # Of an earlier job of the same name, or of somebody else.
-            pod["metadata"]["ownerReferences"][0]["uid"] = "another"
-        self.pods[pod["metadata"]["uid"]] = pod
-        return pods(pod)
+            metadata["ownerReferences"][0]["uid"] = "another"
+        self.pods[metadata["uid"]] = changed
+        return pods(changed)
+
+    def _change_data_pod(self, made: DataKube) -> list[Observation]:
+        number, tries = self.chance.randrange(DATA_WORKERS), self.chance.randrange(2)
+        make = self.chance.choice(DATA_POD_SORTS)
+        data_pod = made.data_pod(number, make, tries)
+        if self.chance.random() < 0.1:
+            data_pod["metadata"]["ownerReferences"][0]["name"] = "another-data"
+        self.pods[data_pod["metadata"]["uid"]] = data_pod
+        return pods(data_pod)
 
     def _build_pod(self, made: ClusterObjects, role: str, index: int) -> Object:
         more: dict[str, Any] = {"tries": self.tries}
@@ -203,6 +231,13 @@ class PodHistory:
             assert (row.running_pods, row.gpus_allocated) == (0, 0)
             assert (row.cpu_allocated, row.memory_allocated) == (0, 0)
             return
+        data = [each for each in live if is_data_worker(each.data, row.name)]
+        foreign_data = [each for each in live if each not in data and each.role == DATA_WORKER]
+        assert {key: count for key, count in kept.data.items() if key != "foreign"} == (
+            count_pods([build_pod_view(each.data) for each in data]).data
+        )
+        assert all(each.rank is None for each in data)
+        live = [each for each in live if each not in (*data, *foreign_data)]
         own = [each for each in live if row.job is None or is_own_pod(row.job, each.data)]
         views = [build_pod_view(each.data) for each in own]
         counted = count_pods(views)

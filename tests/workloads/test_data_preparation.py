@@ -24,6 +24,7 @@ from tests.workloads.data_workers import (
 from tests.workloads.objects import condition
 from tests.workloads.pod_histories import decode_counts
 from workloads import journal, queries
+from workloads.journal import Observation
 from workloads.journal.pod_counting import find_miscounted_workloads
 from workloads.kube_objects import ATTEMPT, DATA_WORKER, ROLE, WAITS_FOR_DATA
 from workloads.manifests import keys
@@ -418,3 +419,15 @@ def test_without_units_nothing_is_held(cast: Cast) -> None:
     follow_preparations()
     assert not Event.objects.filter(reason__in=("DataReady", "NotSuspended")).exists()
     assert kube.preparation().resumed_at is not None
+
+
+def test_events_about_data_workers_are_in_the_history(cast: Cast, kube: DataKube) -> None:
+    about = [
+        kube.event(kube.data_job(), "FailedCreate", "exceeded quota", uid="e7", kind="Job"),
+        kube.event(kube.data_pod(0), "Pulling", "Pulling image", uid="e8"),
+    ]
+    journal.record_observations(cast.cluster.pk, [Observation("event", each) for each in about])
+    assert sorted(Event.objects.filter(kind="cluster").values_list("reason", flat=True)) == [
+        "FailedCreate",
+        "Pulling",
+    ]

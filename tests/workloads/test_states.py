@@ -226,6 +226,24 @@ JUNK = st.recursive(
 )
 
 
+def held_job(*conditions: Object, is_over: bool = False) -> Object:
+    """A job that waits for its data, or has waited."""
+    job = pytorch_job(*conditions, runPolicy={"suspend": not is_over})
+    job["metadata"] |= {"annotations": {"muster.dev/waits-for-data": str(not is_over).lower()}}
+    return job
+
+
+def test_a_job_that_waits_for_its_data_is_neither_stopped_nor_pending() -> None:
+    for before in (Status.CREATING, Status.RESUMING, Status.PREPARING):
+        assert derive_status(held_job(SUSPENDED), [], before=before).status == Status.PREPARING
+    assert derive_status(held_job(SUSPENDED), [], before=Status.STOPPING).status == Status.STOPPED
+    over = held_job(SUSPENDED, is_over=True)
+    for before in (Status.PREPARING, Status.PENDING, Status.INITIALIZING):
+        told = derive_status(over, [queued_pod("master")], before=before)
+        assert told.status in (Status.PENDING, before)
+    assert derive_status(over, ALL_UP, before=Status.INITIALIZING).status == Status.RUNNING
+
+
 @settings(max_examples=200)
 @given(st.data())
 def test_any_objects_give_a_status_that_may_follow(data: st.DataObject) -> None:
@@ -243,6 +261,7 @@ def test_any_objects_give_a_status_that_may_follow(data: st.DataObject) -> None:
                 None,
                 pytorch_job(*conditions),
                 batch_job(*conditions),
+                held_job(*conditions),
                 {"kind": "Job"},
                 {"spec": data.draw(JUNK), "status": {}},
             ]

@@ -15,6 +15,7 @@ from workloads.journal.observed_objects import ObservedObject
 from workloads.journal.transactions import JournalTransaction
 from workloads.journal.workload_updates import WorkloadUpdate, load_updates
 from workloads.journal.workload_writing import ATTEMPT_FIELDS
+from workloads.kube_objects import get_data_job_name
 from workloads.models import Attempt, Event, Pod, Workload
 from workloads.states import Status
 
@@ -150,7 +151,10 @@ def _find_owner(
         # told by its uid or its time.
         name, kind = update.workload.name, update.workload.job_kind.rpartition("/")[2]
         is_about_batch_job = event.subject_kind == JOBS.kind
-        is_indirect = is_made_with_batch_jobs(kind)
+        is_of_data = (
+            update.workload.data_workers is not None and event.subject == get_data_job_name(name)
+        )
+        is_indirect = is_made_with_batch_jobs(kind) or is_of_data
         if is_about_batch_job and event.subject != name and not is_indirect:
             continue
         is_made = event.subject_kind == "Pod" or (is_about_batch_job and is_indirect)
