@@ -35,6 +35,9 @@ Benchmarks make objects without processes with it.
 STOPPED_ANNOTATION = f"{DOMAIN}/stopped"
 """Annotation of a node whose kubelet stands still, when it is "true": as after a power cut."""
 
+READ_ONLY_LABEL = f"{DOMAIN}/read-only-mounts"
+"""Label of a node: whether its kernel keeps mounts read-only, "enforced" or "not-enforced"."""
+
 GPU_DEVICES_ANNOTATION = f"{DOMAIN}/gpu-devices"
 """Annotation that the scheduler puts on a pod with its binding: its devices, as "0,1".
 

@@ -12,6 +12,8 @@ import signal
 import stat
 from collections.abc import Mapping, Sequence
 
+from localkube.kubelet import read_only_mounts
+
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where commands are looked for when the container's environment has no PATH."""
 
@@ -60,12 +62,34 @@ def find_executable(name: str, env: Mapping[str, str], cwd: str) -> str:
     return name
 
 
+def build_ruleset(read_only: Sequence[str], writable: Sequence[str]) -> int | None:
+    """Return the ruleset that keeps a container's mounts read-only.
+
+    None where it has no such mount, or the kernel cannot keep them; the node says so. Raises
+    CannotRunError where the kernel refuses.
+    """
+    if not read_only or not read_only_mounts.is_enforceable():
+        return None
+    try:
+        return read_only_mounts.build_ruleset(read_only, writable)
+    except OSError as error:
+        raise CannotRunError(
+            128, f"mounts cannot be made read-only: {_describe_error(error)}"
+        ) from error
+
+
 def spawn_process(
-    argv: Sequence[str], env: Mapping[str, str], cwd: str, umask: int, output: int
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str,
+    umask: int,
+    output: int,
+    ruleset: int | None = None,
 ) -> int:
     """Run the command in a session of its own with exactly this environment, and return its pid.
 
-    Raises CannotRunError when exec fails. Input is empty, both outputs go to the descriptor
+    `ruleset` keeps it from changing what is mounted read-only. Raises CannotRunError when exec
+    fails. Input is empty, both outputs go to the descriptor
     `output`, nothing else is open, signals are as at boot, and the process is killed when this one
     is. The caller must have one thread only.
     """
@@ -83,7 +107,7 @@ def spawn_process(
     pid = os.fork()
     if pid == 0:
         try:
-            _exec_command(path, argv, env, cwd, umask, output, parent)
+            _exec_command(path, argv, env, cwd, umask, output, parent, ruleset)
         except (OSError, ValueError, UnicodeError) as error:
             os.write(
                 writer,
@@ -112,6 +136,7 @@ def _exec_command(
     umask: int,
     output: int,
     parent: int,
+    ruleset: int | None,
 ) -> None:
     """Become the command, in the child process; returns by raising only."""
     os.setsid()
@@ -128,6 +153,8 @@ def _exec_command(
         if signal.getsignal(number) is not signal.SIG_DFL:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    if ruleset is not None:
+        read_only_mounts.apply_ruleset(ruleset)
     os.execve(path, list(argv), env)  # noqa: S606  running what a pod asks for is the purpose
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from localkube import KUBERNETES_VERSION, VERSION, ballast, clock
 from localkube.errors import ApiError
-from localkube.kubelet import proctree
+from localkube.kubelet import proctree, read_only_mounts
 from localkube.kubelet.environment import POD_IP
 from localkube.kubelet.machine_division import NodeShare
 from localkube.metadata import Object, find_condition, labels_of, set_condition
 from localkube.objects import Objects
-from localkube.options import DOMAIN, Options
+from localkube.options import DOMAIN, READ_ONLY_LABEL, Options
 from localkube.resources import LEASE_NAMESPACE, LEASES, NODES
 
 MAX_RENEW_SECONDS = 10.0
@@ -203,7 +203,7 @@ def build_labels(share: NodeShare) -> dict[str, str]:
     """Build a node's labels.
 
     Those of GPUs are as NVIDIA's feature discovery writes them, with the memory in MiB of one
-    device.
+    device. One of our own says whether read-only mounts are kept.
     """
     system = {"os": platform.system().lower(), "arch": architecture()}
     labels = {
@@ -212,6 +212,7 @@ def build_labels(share: NodeShare) -> dict[str, str]:
         for prefix in ("", "beta.")
     }
     labels["kubernetes.io/hostname"] = share.name
+    labels[READ_ONLY_LABEL] = "enforced" if read_only_mounts.is_enforceable() else "not-enforced"
     devices = share.devices
     if devices:
         labels |= {

@@ -117,6 +117,8 @@ def build_run_spec(
         cwd=_find_working_directory(container, mounts, home),
         memory_limit=None if limit is None else quantities.parse_bytes(limit),
         die_with=context.options.die_with,
+        read_only=[str(path) for path in mounts.read_only],
+        writable=[str(path) for path in mounts.writable],
     )
 
 

@@ -131,15 +131,19 @@ class Supervisor:
         self._poll.register(self._output, select.POLLIN)
         spec = self._spec
         env = {**spec["env"], records.MARK_VARIABLE: self._directory}
+        ruleset = None
         try:
+            ruleset = launch.build_ruleset(spec.get("read_only", ()), spec.get("writable", ()))
             self._pid = launch.spawn_process(
-                spec["argv"], env, spec["cwd"], spec["umask"], other_end
+                spec["argv"], env, spec["cwd"], spec["umask"], other_end, ruleset
             )
         except launch.CannotRunError as error:
             self._record_exit(error.code, None, "ContainerCannotRun", str(error))
             return False
         finally:
             os.close(other_end)
+            if ruleset is not None:
+                os.close(ruleset)
         self._started_at = time.time()
         self._record_running()
         return True

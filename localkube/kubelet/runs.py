@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,6 +55,10 @@ class RunSpec:
     log_max_bytes: int = 10 * 1024 * 1024
     log_max_files: int = 5
     umask: int = 0o022
+    read_only: Sequence[str] = ()
+    """Real paths below which the command changes nothing, where the kernel can keep that."""
+    writable: Sequence[str] = ()
+    """Real paths below `read_only` that it may change all the same."""
 
 
 @dataclass(frozen=True, slots=True)

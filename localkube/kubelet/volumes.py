@@ -5,13 +5,14 @@ pod's spec is translated instead: wherever a container's command, arguments, wor
 environment values name a mountPath, or anything below it, the real directory is put in its place
 (`Mounts.translate`). Each mount is also named by the variable LOCALKUBE_MOUNT_NAME. What this
 cannot do: a path written inside a program or a file is not seen, so such a program must take its
-paths from arguments or variables; `readOnly` is kept for the files of config maps and secrets,
-which are made read-only, but not for directories, because a pod is the same user as the server.
+paths from arguments or variables. `readOnly` is kept where the kernel can (`read_only_mounts`): by
+real paths, so that what is mounted writable too, here or above, stays writable. The files of config
+maps and secrets are made read-only besides.
 """
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,6 +47,10 @@ class Mounts:
 
     targets: Mapping[str, Path]
     names: Mapping[str, Path] = field(default_factory=dict)
+    read_only: Sequence[Path] = ()
+    """Real paths of the mounts that are read-only and not writable by another mount."""
+    writable: Sequence[Path] = ()
+    """Real paths of the writable mounts below those."""
 
     def translate(self, text: str) -> str:
         """Replace each mounted path that `text` names as a whole path by the real one.
@@ -272,6 +277,8 @@ def build_mounts(
     """
     targets = dict(extra)
     names: dict[str, Path] = {}
+    read_only: set[Path] = set()
+    writable: set[Path] = set()
     for mount in container.get("volumeMounts") or ():
         if mount["name"] not in volume_paths:
             raise MountError(
@@ -280,10 +287,18 @@ def build_mounts(
             )
         place = _resolve_sub_path(mount, volume_paths[mount["name"]], env)
         names.setdefault(mount["name"], place)
+        (read_only if mount.get("readOnly") else writable).add(Path(os.path.realpath(place)))
         path = mount["mountPath"].rstrip("/")
         if path.startswith("/"):
             targets[path] = place
-    return Mounts(targets, names)
+    read_only = {path for path in read_only if not _is_within(path, writable)}
+    return Mounts(
+        targets, names, sorted(read_only), sorted(p for p in writable if _is_within(p, read_only))
+    )
+
+
+def _is_within(path: Path, others: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(other) for other in others)
 
 
 def _resolve_sub_path(mount: Object, place: Path, env: Mapping[str, str]) -> Path:
