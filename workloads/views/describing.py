@@ -57,14 +57,17 @@ _ACCESS = {
     VolumeAccess.READ_ONLY: ", read only",
     VolumeAccess.RANK_0_WRITES: ", writable by rank 0 only",
 }
+UNENFORCED = " (not enforced here)"
+"""What is said of a read-only volume where every pod can write to it."""
 _OPTIONS = frozenset(name for framework in Framework for name in framework.options)
 """The names of the fields that not every framework has."""
 
 
-def describe_spec(spec: Spec) -> list[Section]:
+def describe_spec(spec: Spec, *, enforces_mounts: bool = True) -> list[Section]:
     """Describe everything that was chosen.
 
-    What was left to the image, the framework or the cluster is left out.
+    What was left to the image, the framework or the cluster is left out. `enforces_mounts` is
+    whether the cluster keeps mounts read-only.
     """
     sections = [_describe_section(section, spec) for section in FactSection]
     if spec.has_master:
@@ -72,7 +75,31 @@ def describe_spec(spec: Spec) -> list[Section]:
         sections.append(
             Section(f"Where the {leader} differs from the workers", tuple(_describe_master(spec)))
         )
+    if not enforces_mounts:
+        sections = [_mark_mounts(section) for section in sections]
     return [section for section in sections if section.facts]
+
+
+def has_read_only_mounts(spec: Spec) -> bool:
+    """Tell whether some pod of a spec may not write to a volume that it has."""
+    setups = (spec.setup, spec.master_setup) if spec.has_master else (spec.setup,)
+    return any(_ACCESS[volume.access] for setup in setups for volume in setup.volumes)
+
+
+def _mark_mounts(section: Section) -> Section:
+    """Return a section whose read-only volumes are said to be writable all the same."""
+    words = tuple(filter(None, _ACCESS.values()))
+    facts = (
+        Fact(
+            fact.name,
+            tuple(
+                f"{value}{UNENFORCED}" if value.startswith("/") and value.endswith(words) else value
+                for value in fact.values
+            ),
+        )
+        for fact in section.facts
+    )
+    return Section(section.title, tuple(facts))
 
 
 def _describe_section(section: FactSection, spec: Spec) -> Section:

@@ -17,8 +17,7 @@ from projects.http import Request
 from workloads import asset_uses, queries, runtime_limits, workload_manifests
 from workloads.manifests import CannotBuild, dump_yaml
 from workloads.models import Event, Workload
-from workloads.pod_counts import Standing, decode_counts
-from workloads.queries.data_delivery import load_preparations
+from workloads.queries.read_only_mounts import are_mounts_enforced
 from workloads.rest.submit_command import build_submit_command
 from workloads.rest.writing import build_rest_body, get_rest_path
 from workloads.specs import UnreadableSpec, decode_spec
@@ -237,10 +236,14 @@ def _build_definition_context(workload: Workload) -> dict[str, Any]:
     body = build_rest_body(
         spec, project_id=str(workload.project_id), cluster_id=str(workload.cluster_id)
     )
+    # Asked for only where it matters: most workloads write to all that they have.
+    enforces_mounts = not describing.has_read_only_mounts(spec) or are_mounts_enforced(
+        workload.cluster
+    )
     return {
         "spec": spec,
         "picture": build_picture(spec),
-        "sections": describing.describe_spec(spec),
+        "sections": describing.describe_spec(spec, enforces_mounts=enforces_mounts),
         "yaml": manifest,
         "rest": build_curl(f'"$MUSTER{get_rest_path(spec)}"', body),
         "command": build_submit_command(spec, workload.project.name),

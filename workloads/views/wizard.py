@@ -39,11 +39,12 @@ from workloads.forms.wizard_draft import WizardDraft
 from workloads.judgement import Judgement
 from workloads.manifests import CannotBuild, choose_target, dump_yaml
 from workloads.models import Draft
+from workloads.queries.read_only_mounts import are_mounts_enforced
 from workloads.rest.submit_command import build_submit_command
 from workloads.rest.writing import build_rest_body, get_rest_path
-from workloads.specs import Problem
+from workloads.specs import Problem, VolumeAccess
 from workloads.views import drafting
-from workloads.views.describing import describe_spec
+from workloads.views.describing import UNENFORCED, describe_spec, has_read_only_mounts
 from workloads.views.drafting import SUBMITTED
 from workloads.views.machine_picture import MachinePicture, build_judged_picture, build_picture
 
@@ -249,6 +250,9 @@ def _render_step(
     context["form"] = filling.get_form(step) if step is not Step.REVIEW else None
     if step is Step.SETUP:
         context["picture"] = _build_setup_picture(filling)
+        context["enforces_mounts"] = filling.project is None or are_mounts_enforced(
+            filling.project.cluster
+        )
     if step is Step.REVIEW:
         context |= _build_review_context(request, filling)
         context["may_save_template"] = request.user.rights.may_anywhere(
@@ -262,6 +266,7 @@ def _build_review_context(request: Request, filling: WizardDraft) -> dict[str, A
     assert judged is not None
     spec, project = judged.spec, judged.project
     can, setup = filling.capabilities, spec.setup
+    enforces = not has_read_only_mounts(spec) or are_mounts_enforced(project.cluster)
     return {
         "spec": spec,
         "picture": build_picture(spec),
@@ -283,11 +288,15 @@ def _build_review_context(request: Request, filling: WizardDraft) -> dict[str, A
         ]
         if spec.has_master
         else [],
-        "volumes": [describe_volume(volume) for volume in setup.volumes],
+        "volumes": [
+            describe_volume(volume)
+            + (UNENFORCED if volume.access is not VolumeAccess.READ_WRITE and not enforces else "")
+            for volume in setup.volumes
+        ],
         "node_pools": describe_value(setup.node_pools),
         "topology": describe_value(setup.topology),
         "used": filling.used_assets,
-        "sections": describe_spec(spec),
+        "sections": describe_spec(spec, enforces_mounts=enforces),
         "fit": judged.fit,
         "can": can,
         "target": choose_target(spec, can),
