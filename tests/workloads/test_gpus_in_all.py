@@ -135,6 +135,18 @@ def test_a_policy_bounds_the_total_however_it_is_asked_for(cast: Cast) -> None:
     judge_submission(asking(cast, 8, Gpus(4)), cast.team_a).require_acceptable()
 
 
+def test_a_policy_bounds_what_an_elastic_workload_grows_to(cast: Cast) -> None:
+    Policy.objects.create(name="p", department=cast.research, rules={"total_gpus": {"max": 24}})
+    spec = asking(cast, 16, Gpus(8), elastic=ElasticSettings(1, 4))
+    with pytest.raises(Noncompliant) as refused:
+        judge_submission(spec, cast.team_a).require_acceptable()
+    ((field, text, rule),) = refused.value.issues
+    assert (field, rule) == ("elastic.max_pods", "total_gpus.max")
+    assert text.startswith("Maximum of pods lets it grow to 32 GPUs, and there must be at most 24")
+    fewer = asking(cast, 16, Gpus(8), elastic=ElasticSettings(1, 3))
+    judge_submission(fewer, cast.team_a).require_acceptable()
+
+
 def test_over_rest_the_workers_are_answered(cast: Cast) -> None:
     bob = Caller(cast.bob)
     body = a_body(cast, totalGpus=16, compute={"gpuDevicesRequest": 8})

@@ -78,7 +78,7 @@ def _describe_remainder(
     gpus = format_count(total, "GPU")
     pods = "pods" if gpu_totals.asks_for_gpus(spec.setup.compute) else "machines"
     kinds = " or ".join(
-        f"{float(size.worker):,g}"
+        gpu_totals.format_number(size.worker)
         for size in sorted(sizes, key=lambda size: size.worker, reverse=True)[:4]
     )
     leader = spec.framework.master_name if spec.framework else "master"

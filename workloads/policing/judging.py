@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from workloads.policing.catalogue import CATALOGUE
@@ -17,6 +18,7 @@ from workloads.specs import (
     MasterChanges,
     Setup,
     Spec,
+    gpu_totals,
     is_gpu_resource,
 )
 from workloads.specs.fields import PolicySection
@@ -154,10 +156,15 @@ def _iterate_issues(spec: Spec, merged: MergedPolicies) -> Iterator[PolicyIssue]
                 if (issue.text, issue.rule) not in reported:
                     yield replace(issue, text=f"For the master: {_lower_first(issue.text)}")
     yield from _find_vendor_gpu_issues(spec, merged)
-    yield from _find_data_worker_issues(spec, merged)
-    workers = merged.find_limits("workers")
-    if spec.elastic is not None and isinstance(workers, FieldLimits):
-        yield from _find_growth_issues(spec.elastic.max_pods - int(spec.has_master), workers)
+    if spec.elastic is None:
+        return
+    most_workers = spec.elastic.max_pods - int(spec.has_master)
+    workers, total = merged.find_limits("workers"), merged.find_limits("total_gpus")
+    if isinstance(workers, FieldLimits):
+        yield from _find_growth_issues(most_workers, workers, "workers")
+    if isinstance(total, FieldLimits):
+        most_gpus = gpu_totals.count_total(replace(spec, workers=most_workers))
+        yield from _find_growth_issues(most_gpus, total, "GPUs")
 
 
 def _find_vendor_gpu_issues(spec: Spec, merged: MergedPolicies) -> Iterator[PolicyIssue]:
@@ -226,25 +233,28 @@ def _find_first_rule(limits: AnyLimits | None) -> tuple[str, PolicySources] | No
     return (f"{limits.field.name}.{first[0]}", first[1]) if first else None
 
 
-def _find_growth_issues(max_workers: int, workers: FieldLimits) -> Iterator[PolicyIssue]:
-    """Yield issues with the workers that an elastic workload may grow to.
+def _find_growth_issues(
+    most: int | Fraction, limits: FieldLimits, noun: str
+) -> Iterator[PolicyIssue]:
+    """Yield issues with the workers, or GPUs, that an elastic workload may grow to.
 
-    The limits are those for workers without growing.
+    The limits are those without growing.
     """
-    path, locked = "elastic.max_pods", workers.locked
-    grows = f"{CATALOGUE[path].label} lets it grow to {max_workers:,} workers,"
-    if locked is not None and max_workers > (locked.value or 0):
+    path, name, locked = "elastic.max_pods", limits.field.name, limits.locked
+    number = gpu_totals.format_number(Fraction(most))
+    grows = f"{CATALOGUE[path].label} lets it grow to {number} {noun},"
+    if locked is not None and most > (locked.value or 0):
         words = f"which are locked at {locked.value or 0:,}"
         yield PolicyIssue(
-            path, f"{grows} {words} ({describe_sources(locked.sources)}).", f"workers.{LOCKED}"
+            path, f"{grows} {words} ({describe_sources(locked.sources)}).", f"{name}.{LOCKED}"
         )
         return
-    for breach in workers.find_value_breaches(max_workers):
+    for breach in limits.find_value_breaches(most):
         if breach.attribute == MOST:
             yield PolicyIssue(
                 path,
                 f"{grows} and there {breach.text} ({describe_sources(breach.sources)}).",
-                f"workers.{MOST}",
+                f"{name}.{MOST}",
             )
 
 

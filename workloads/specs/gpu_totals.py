@@ -180,6 +180,11 @@ def _has_ranked_master(spec: Spec) -> bool:
     return spec.framework is None or spec.framework.adapter.is_leader_ranked
 
 
+def count_total(spec: Spec) -> Fraction:
+    """Return the GPUs of all pods together; 0 where they are asked for by their memory."""
+    return sum((count_gpus(setup) * pods for setup, pods in spec.pod_kinds), Fraction(0))
+
+
 def count_gpus(setup: Setup) -> Fraction:
     gpus = setup.compute.gpus
     if gpus.memory:
