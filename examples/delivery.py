@@ -23,8 +23,8 @@ from typing import Any, NoReturn
 
 try:
     import muster_delivery as delivery
-except ModuleNotFoundError:
-    print("muster_delivery is missing: pip install muster-delivery", file=sys.stderr)
+except ModuleNotFoundError as missing:
+    print(f"{missing.name} is missing: pip install muster-delivery", file=sys.stderr)
     sys.exit(1)
 
 FEATURES = 8

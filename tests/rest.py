@@ -2,11 +2,12 @@
 
 import http.client
 import json
+import re
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 Body = dict[str, Any]
@@ -159,6 +160,19 @@ class Reader:
         )
         form = urllib.parse.urlencode({"csrfmiddlewaretoken": token})
         self._browser.open(f"{self.url}{path}", form.encode(), timeout=60).close()
+
+    def send(self, path: str, fields: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+        """Send a form as it was filled in; the path and the HTML of the page that it leads to.
+
+        Raises Refused with the page that says what is wrong.
+        """
+        form = urllib.parse.urlencode(fields, doseq=True)
+        try:
+            with self._browser.open(f"{self.url}{path}", form.encode(), timeout=60) as answer:
+                return urllib.parse.urlsplit(answer.url).path, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            wrong = re.findall(r'_error">.*', error.read().decode(errors="replace"))
+            raise Refused(error.code, " ".join(wrong)) from None
 
     def open(self, path: str) -> Any:
         """The answer, to read while it lasts. Raises HTTPError for any status but success."""

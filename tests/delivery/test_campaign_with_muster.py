@@ -1,0 +1,133 @@
+"""Random runs of the example under Muster, in which data workers, ranks and Muster's processes are
+killed: in what the ranks acknowledged, nothing is lost and nothing is doubled.
+
+MUSTER_CAMPAIGN_SEED repeats a campaign, MUSTER_CAMPAIGN_RUNS says how many runs the long one has.
+"""
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.delivery_stage import Delivered, DeliveryStage, find_wrong_elements, kill
+
+SEED = int(os.environ.get("MUSTER_CAMPAIGN_SEED") or random.SystemRandom().randrange(10**9))
+LONG_RUNS = int(os.environ.get("MUSTER_CAMPAIGN_RUNS") or 100)
+MUSTER = ("web", "worker", "beat", "follow", "capture")
+VICTIMS = ("data worker", "data worker", "data worker", "rank", "muster", "localkube")
+BATCH = 2
+PATIENCE = 300.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run: what is submitted, and what is killed at which step of rank 0."""
+
+    seed: int
+    ranks: int
+    data_workers: int
+    units: int
+    batches: int
+    kills: tuple[tuple[int, str], ...]
+
+    @classmethod
+    def draw(cls, seed: int) -> "Plan":
+        chance = random.Random(f"campaign {seed}")
+        ranks = chance.choice((1, 2))
+        batches = ranks * chance.randrange(10, 25)
+        steps = 2 * batches // ranks
+        moments = sorted(chance.randrange(steps - 1) for _ in range(chance.randrange(1, 4)))
+        return cls(
+            seed,
+            ranks,
+            chance.randrange(1, 5),
+            BATCH * chance.randrange(batches),
+            batches,
+            tuple((moment, chance.choice(VICTIMS)) for moment in moments),
+        )
+
+    @property
+    def steps(self) -> int:
+        """The steps of each rank: two epochs."""
+        return 2 * self.batches // self.ranks
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeliveryStage]:
+    with DeliveryStage(tmp_path_factory.mktemp("campaign"), localkube_gpus=2) as stage:
+        yield stage
+
+
+def run_plan(stage: DeliveryStage, plan: Plan) -> list[str]:
+    """Run a plan to its end, and return what was lost or doubled."""
+    arguments = f"--steps {plan.steps} --batches {plan.batches} --batch-size {BATCH}"
+    arguments += " --load-seconds 0.1 --step-seconds 0.1 --checkpoint-every 3"
+    training = stage.submit(
+        f"run-{plan.seed}",
+        arguments,
+        data_workers=plan.data_workers,
+        units=plan.units,
+        ranks=plan.ranks,
+    )
+    try:
+        for moment, victim in plan.kills:
+            wait_for_step(training, moment)
+            kill_one(stage, training, victim, random.Random(f"{plan.seed} {moment}"))
+        training.wait_for_phase("Completed", "Failed", within=PATIENCE)
+        assert training.phase == "Completed", training.describe()
+        for rank in range(plan.ranks):
+            training.wait_for(lambda rank=rank: "digest " in training.log(training.rank_pod(rank)))
+        return find_wrong_elements(
+            training, batches=plan.batches, batch_size=BATCH, ranks=plan.ranks
+        )
+    finally:
+        training.remove()
+
+
+def wait_for_step(training: Delivered, step: int) -> None:
+    """Wait until rank 0 has taken a step, or the training is over."""
+
+    def has_come() -> bool:
+        steps = training.steps(training.rank_pod())
+        return max(steps, default=0) >= step or training.phase in ("Completed", "Failed")
+
+    training.wait_for(has_come, PATIENCE)
+
+
+def kill_one(stage: DeliveryStage, training: Delivered, victim: str, chance: random.Random) -> None:
+    """Kill a process of the kind, if there is one."""
+    if victim == "localkube":
+        stage.muster.kill_one("localkube")
+    elif victim == "muster":
+        stage.muster.kill_one(chance.choice(MUSTER))
+    else:
+        pids = training.processes("worker" if victim == "data worker" else "rank")
+        if pids:
+            kill(pids[chance.choice(sorted(pids))])
+
+
+def run_campaign(stage: DeliveryStage, runs: int) -> None:
+    wrong = {}
+    for seed in range(SEED, SEED + runs):
+        plan, begun = Plan.draw(seed), time.monotonic()
+        found = run_plan(stage, plan)
+        print(
+            f"{plan}: {found or 'nothing lost, nothing doubled'}, {time.monotonic() - begun:.0f} s"
+        )
+        if found:
+            wrong[seed] = found
+    assert wrong == {}, f"MUSTER_CAMPAIGN_SEED={SEED}: {wrong}"
+
+
+@pytest.mark.timeout(400)
+def test_a_random_run_loses_nothing_and_doubles_nothing(stage: DeliveryStage) -> None:
+    run_campaign(stage, 1)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3 * 3600)
+def test_a_hundred_random_runs_lose_nothing_and_double_nothing(stage: DeliveryStage) -> None:
+    run_campaign(stage, LONG_RUNS)
