@@ -11,7 +11,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -243,21 +243,29 @@ def find_wrong_elements(
 
     A step that was taken again after a restart counts as its last time.
     """
-    wrong = []
-    whole = set(range(batches * batch_size))
     taken = [merge_steps(delivered, rank) for rank in range(ranks)]
-    rounds = batches // ranks
-    epochs = min(len(steps) for steps in taken) // rounds
+    return compare_epochs(taken, batches // ranks, set(range(batches * batch_size)))
+
+
+def compare_epochs(
+    taken: Sequence[Mapping[int, Sequence[int]]], steps: int, whole: set[int]
+) -> list[str]:
+    """Compare the elements of each whole epoch, of so many steps of each rank, with the dataset.
+
+    `taken` has the elements of each step of each rank. Of no whole epoch nothing is proved.
+    """
+    wrong = []
+    epochs = min(max(each, default=0) for each in taken) // steps
     for epoch in range(epochs):
         numbers = [
             number
-            for steps in taken
-            for step in range(epoch * rounds + 1, (epoch + 1) * rounds + 1)
-            for number in steps.get(step, ())
+            for each in taken
+            for step in range(epoch * steps + 1, (epoch + 1) * steps + 1)
+            for number in each.get(step, ())
         ]
-        lost, doubled = whole - set(numbers), len(numbers) - len(set(numbers))
+        lost, doubled = len(whole - set(numbers)), len(numbers) - len(set(numbers))
         if lost or doubled:
-            wrong.append(f"epoch {epoch}: {len(lost)} lost, {doubled} doubled")
+            wrong.append(f"epoch {epoch}: {lost} lost, {doubled} doubled")
     return wrong if epochs else ["no epoch is whole"]
 
 

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.delivery_stage import Delivered, DeliveryStage, find_wrong_elements, kill
+from tests.delivery_stage import (
+    Delivered,
+    DeliveryStage,
+    compare_epochs,
+    find_wrong_elements,
+    kill,
+)
 
 SEED = int(os.environ.get("MUSTER_CAMPAIGN_SEED") or random.SystemRandom().randrange(10**9))
 LONG_RUNS = int(os.environ.get("MUSTER_CAMPAIGN_RUNS") or 100)
@@ -61,8 +67,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeliveryStage]:
         yield stage
 
 
-def run_plan(stage: DeliveryStage, plan: Plan) -> list[str]:
-    """Run a plan to its end, and return what was lost or doubled."""
+def run_plan(stage: DeliveryStage, plan: Plan) -> tuple[list[str], list[str]]:
+    """Run a plan to its end, and return what was lost or doubled, and what was killed."""
+    killed = []
     arguments = f"--steps {plan.steps} --batches {plan.batches} --batch-size {BATCH}"
     arguments += " --load-seconds 0.1 --step-seconds 0.1 --checkpoint-every 3"
     training = stage.submit(
@@ -75,14 +82,16 @@ def run_plan(stage: DeliveryStage, plan: Plan) -> list[str]:
     try:
         for moment, victim in plan.kills:
             wait_for_step(training, moment)
-            kill_one(stage, training, victim, random.Random(f"{plan.seed} {moment}"))
+            chance = random.Random(f"{plan.seed} {moment}")
+            killed.append(kill_one(stage, training, victim, chance) or f"no {victim}")
         training.wait_for_phase("Completed", "Failed", within=PATIENCE)
         assert training.phase == "Completed", training.describe()
         for rank in range(plan.ranks):
             training.wait_for(lambda rank=rank: "digest " in training.log(training.rank_pod(rank)))
-        return find_wrong_elements(
+        wrong = find_wrong_elements(
             training, batches=plan.batches, batch_size=BATCH, ranks=plan.ranks
         )
+        return wrong, killed
     finally:
         training.remove()
 
@@ -97,29 +106,40 @@ def wait_for_step(training: Delivered, step: int) -> None:
     training.wait_for(has_come, PATIENCE)
 
 
-def kill_one(stage: DeliveryStage, training: Delivered, victim: str, chance: random.Random) -> None:
-    """Kill a process of the kind, if there is one."""
-    if victim == "localkube":
-        stage.muster.kill_one("localkube")
-    elif victim == "muster":
-        stage.muster.kill_one(chance.choice(MUSTER))
-    else:
-        pids = training.processes("worker" if victim == "data worker" else "rank")
-        if pids:
-            kill(pids[chance.choice(sorted(pids))])
+def kill_one(stage: DeliveryStage, training: Delivered, victim: str, chance: random.Random) -> str:
+    """Kill a process of the kind and return which; "" where none runs."""
+    if victim in ("localkube", "muster"):
+        name = victim if victim == "localkube" else chance.choice(MUSTER)
+        stage.muster.kill_one(name)
+        return name
+    pids = training.processes("worker" if victim == "data worker" else "rank")
+    if not pids:
+        return ""
+    pod = chance.choice(sorted(pids))
+    kill(pids[pod])
+    return pod
 
 
 def run_campaign(stage: DeliveryStage, runs: int) -> None:
     wrong = {}
     for seed in range(SEED, SEED + runs):
         plan, begun = Plan.draw(seed), time.monotonic()
-        found = run_plan(stage, plan)
-        print(
-            f"{plan}: {found or 'nothing lost, nothing doubled'}, {time.monotonic() - begun:.0f} s"
-        )
+        found, killed = run_plan(stage, plan)
+        words = ", ".join(found) or "nothing lost, nothing doubled"
+        print(f"{plan}: killed {killed}: {words}, {time.monotonic() - begun:.0f} s")
         if found:
             wrong[seed] = found
     assert wrong == {}, f"MUSTER_CAMPAIGN_SEED={SEED}: {wrong}"
+
+
+def test_what_is_lost_or_doubled_is_found() -> None:
+    whole = [{1: [0, 1], 2: [4, 5]}, {1: [2, 3], 2: [6, 7]}]
+    assert compare_epochs(whole, 2, set(range(8))) == []
+    lost = [{1: [0, 1], 2: [4, 5]}, {1: [2, 3], 2: [6]}]
+    assert compare_epochs(lost, 2, set(range(8))) == ["epoch 0: 1 lost, 0 doubled"]
+    doubled = [{1: [0, 1], 2: [4, 5]}, {1: [2, 3, 4], 2: [6, 7]}]
+    assert compare_epochs(doubled, 2, set(range(8))) == ["epoch 0: 0 lost, 1 doubled"]
+    assert compare_epochs([{1: [0, 1]}], 2, set(range(4))) == ["no epoch is whole"]
 
 
 @pytest.mark.timeout(400)
