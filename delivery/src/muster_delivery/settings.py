@@ -35,6 +35,8 @@ class DeliverySettings:
     number: int = 0
     """This data worker's number, or this process's rank."""
     attempt: int = 1
+    memory: str = ""
+    """Bytes of batches that a data worker keeps in memory, where a person has said so."""
     spill: Path | None = None
     """Where a data worker keeps what its memory has no room for."""
 
@@ -57,6 +59,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> DeliverySettin
         world=max(1, read_number(environment, worlds, 1)),
         number=read_number(environment, numbers, 0),
         attempt=read_number(environment, ("MUSTER_DELIVERY_ATTEMPT",), 1),
+        memory=environment.get("MUSTER_DELIVERY_MEMORY", ""),
         spill=Path(folder) if (folder := environment.get("MUSTER_DELIVERY_SPILL")) else None,
     )
     if is_worker and settings.number >= len(settings.workers):

@@ -42,7 +42,7 @@ class DataWorker:
         self._source = source
         self._settings = settings
         self._shelf = BatchShelf(
-            settings.spill, choose_memory_bound(), choose_disk_bound(settings.spill)
+            settings.spill, choose_memory_bound(settings.memory), choose_disk_bound(settings.spill)
         )
         self._reader: StreamReader | None = None
         self._preparation: Preparation
