@@ -156,3 +156,87 @@ def test_shards_of_an_iterable_dataset_take_turns(forge: Forge, tmp_path: Path) 
     ]
     assert [batch[0] for batch in second] == numbers
     assert first != second
+
+
+ELASTIC = (
+    HEAD
+    + """
+dataset = Numbers(61)
+sampler = DistributedSampler(dataset, num_replicas=WORLD, rank=RANK, shuffle=True, seed=3)
+loader = delivery.register(DataLoader(dataset, batch_size=4, sampler=sampler))
+if state := os.environ.get("LOAD"):
+    loader.load_state_dict(json.loads(state))
+else:
+    loader.set_epoch(2)
+for number, batch in enumerate(loader, start=1):
+    print("batch", json.dumps(batch[0].tolist()), flush=True)
+    if str(number) == os.environ.get("STOP"):
+        print("state", json.dumps(loader.state_dict()), flush=True)
+        break
+else:
+    print("next", loader.state_dict()["epoch"])
+    delivery.unregister(loader)
+"""
+)
+
+WORKER = (
+    HEAD
+    + """
+import threading
+
+class Described(Dataset):
+    def __len__(self):
+        return 4
+    def __getitem__(self, index):
+        info = get_worker_info()
+        return {"index": index, "init": self.init, "workers": info.num_workers,
+                "cuda": os.environ["CUDA_VISIBLE_DEVICES"] or "none",
+                "started": torch.cuda.is_initialized()}
+
+dataset = Described()
+
+def prepare(worker):
+    get_worker_info().dataset.init = f"worker {worker}"
+
+loader = DataLoader(dataset, batch_size=None, num_workers=2, worker_init_fn=prepare)
+loader = delivery.register(loader)
+for batch in loader:
+    print("element", json.dumps(batch))
+delivery.unregister(loader)
+"""
+)
+
+
+def read_numbers(script: Script) -> list[list[int]]:
+    """Return the batches that a rank of ELASTIC has printed."""
+    lines = [line for line in script.log.splitlines() if line.startswith("batch ")]
+    return [json.loads(line.removeprefix("batch ")) for line in lines]
+
+
+def test_a_sampler_is_dealt_out_anew_when_ranks_come_within_an_epoch(
+    forge: Forge, tmp_path: Path
+) -> None:
+    with Workload(tmp_path, ELASTIC, 2, 2, forge=forge) as workload:
+        workers = workload.start_workers()
+        ranks = workload.start_ranks(STOP="3")
+        states = [rank.await_text(r"^state (\{.*\})$")[1] for rank in ranks]
+        assert [rank.wait() for rank in ranks] == [0, 0]
+        others = workload.start_ranks(world=3, LOAD=states[0])
+        assert [rank.wait() for rank in others] == [0, 0, 0]
+        assert [worker.wait() for worker in workers] == [0, 0]
+    first, second = ([read_numbers(rank) for rank in group] for group in (ranks, others))
+    delivered = [n for batches in (*first, *second) for batch in batches for n in batch]
+    # The sampler of two ranks pads 61 to 62.
+    assert sorted(set(delivered)) == list(range(61))
+    assert len(delivered) == 62
+    assert len({len(batches) for batches in second}) == 1
+    assert all("next 3\n" in rank.log for rank in others)
+
+
+def test_a_data_worker_is_a_worker_of_torch_without_a_gpu(forge: Forge, tmp_path: Path) -> None:
+    (rank,) = run_workload(forge, tmp_path, WORKER, Size())
+    lines = [line for line in rank.log.splitlines() if line.startswith("element ")]
+    assert [json.loads(line.removeprefix("element ")) for line in lines] == [
+        {"index": index, "init": "worker 0", "workers": 1, "cuda": "none", "started": False}
+        for index in range(4)
+    ]

@@ -129,7 +129,8 @@ class DataWorker:
             reply.send(self._build_answer("end"), ())
         elif request.must_send:
             answer = self._build_answer("batch", elements=batch.elements, seconds=seconds)
-            reply.send(answer, encode(batch.value))
+            # The answer is sent later, when the loader may have used its memory again.
+            reply.send(answer, encode(batch.value, copy=not self._source.has_new_memory))
         else:
             is_kept = self._shelf.keep(self._build_key(request), batch)
             state = "kept" if is_kept else "full"

@@ -31,6 +31,12 @@ class TorchSource(LoaderSource):
     """What both kinds of torch's datasets share."""
 
     @property
+    def has_new_memory(self) -> bool:
+        # Torch's own functions copy the elements into a new batch.
+        collate = getattr(self.loader.collate_fn, "__module__", "")
+        return self.loader.batch_sampler is not None and str(collate).startswith("torch.")
+
+    @property
     def seed(self) -> int:
         if self.options.seed is not None:
             return self.options.seed

@@ -72,6 +72,11 @@ class LoaderSource(ABC):
         """Return the objects whose epoch may be set."""
         return (self.loader,)
 
+    @property
+    def has_new_memory(self) -> bool:
+        """Return whether no batch shares memory with another one or with the dataset."""
+        return False
+
     def finish_batch(self, value: Any) -> Any:
         """Return a batch as the rank's script gets it."""
         return value
