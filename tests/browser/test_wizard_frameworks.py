@@ -151,3 +151,23 @@ def test_a_volume_shows_the_fields_of_its_kind(sign_in: SignIn, site: Site) -> N
         check_page(page)
     row.get_by_label("Type").select_option(label="New PVC")
     expect(page.locator("#storage-classes option")).to_have_attribute("value", "fast-ssd")
+
+
+def test_a_total_of_gpus_is_drawn_while_it_is_typed(sign_in: SignIn) -> None:
+    page = sign_in("alice")
+    start_wizard(page, "PyTorch")
+    continue_to(page, "setup")
+    page.locator("#card-compute_choice-custom").check()
+    page.locator("#id_gpu_devices").fill("8")
+    total, workers = page.locator("#id_total_gpus"), page.locator("#id_workers")
+    machines = page.locator("#machines")
+    total.fill("20")
+    expect(machines).to_contain_text("The nearest that can: 16 or 24.")
+    expect(workers).to_be_disabled()
+    total.fill("16")
+    expect(machines).to_contain_text("16 GPUs = 2 machines × 8: one master, one worker")
+    expect(machines.locator(".mg-gpu")).to_have_count(16)
+    fits(page)
+    total.fill("")
+    expect(machines.locator(".mg-machines")).to_have_count(0)
+    expect(workers).to_be_enabled()
