@@ -54,12 +54,22 @@ _JOBS = sorted(
 )
 """The kinds of a workload's job. Permissions know no versions, so MPIJob is here once."""
 
+_RESUMED_JOBS = [
+    each
+    for each in _JOBS
+    if each in (TRAINJOBS, JOBS)
+    or any(
+        each is framework.kinds[0] and "data_delivery" in framework.options
+        for framework in ADAPTERS.values()
+    )
+]
+"""The kinds of those that may wait for their data."""
+
 _WATCH_VERBS = {"list": "finds what is there", "watch": "sees every change at once"}
 _JOB_VERBS = {
     "get": "looks at one",
     **_WATCH_VERBS,
     "create": "launches workloads",
-    "patch": "resumes a job that waited for its data",
     "delete": "stops and deletes workloads",
 }
 _KEEP_VERBS = {
@@ -78,13 +88,13 @@ _CLAIM_VERBS = {
 
 _SERVICE_VERBS = {
     "get": "looks at one",
-    "list": "finds what is there",
     "create": "names the data workers of a workload",
     "delete": "removes it with them",
 }
 
 _VERBS_BY_KIND: tuple[tuple[Resource, str, dict[str, str]], ...] = (
     *((kind, "", _JOB_VERBS) for kind in _JOBS),
+    *((kind, "", {"patch": "resumes one that waited for its data"}) for kind in _RESUMED_JOBS),
     *(
         (kind, "scale", {"patch": "gives elastic workloads more workers, or fewer"})
         for kind in _SCALED_JOBS

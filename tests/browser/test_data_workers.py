@@ -7,11 +7,10 @@ from tests.browser.test_wizard_frameworks import check_page, continue_to, start_
 
 
 def fill_data_workers(page: Page, workers: str) -> None:
-    page.get_by_text("Data workers", exact=True).last.click()
     page.get_by_label("Number of data workers").fill(workers)
     page.get_by_label("Units to prepare first").fill("20480")
     page.get_by_label("CPU request of each data worker").fill("2")
-    page.get_by_label("CPU memory request of each data worker").fill("4Gi")
+    page.get_by_label("Memory request of each data worker").fill("4Gi")
 
 
 def test_data_workers_are_folded_until_they_are_asked_for(sign_in: SignIn) -> None:
@@ -19,13 +18,16 @@ def test_data_workers_are_folded_until_they_are_asked_for(sign_in: SignIn) -> No
     start_wizard(page, "PyTorch")
     continue_to(page, "setup")
     expect(page.locator("#delivery")).not_to_have_attribute("open", "")
+    page.locator("#delivery > summary").click()
+    expect(page.get_by_label("Number of data workers")).to_be_visible()
+    unfold(page)
     page.locator("[name=environment_choice][value=custom]").check()
     page.locator("[name=image]").fill("team/train")
     page.locator("[name=compute_choice][value=custom]").check()
     fill_data_workers(page, "9")
     continue_to(page, "setup")
     expect(page.locator("#delivery")).to_have_attribute("open", "")
-    expect(page.locator("#data_workers_error")).to_contain_text("from 1 to 8")
+    expect(page.locator("#id_data_workers_error")).to_contain_text("from 1 to 8")
     check_page(page)
     page.get_by_label("Number of data workers").fill("4")
     continue_to(page, "master")

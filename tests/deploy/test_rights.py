@@ -42,16 +42,18 @@ from tests.workloads.conftest import requested_steps
 from workloads import journal, logbook
 from workloads import tasks as steps
 from workloads.following import Follower
-from workloads.models import Log, Workload
+from workloads.models import DataPreparation, Log, Workload
 from workloads.specs import (
     CleanPodPolicy,
     Configuration,
+    DataDelivery,
     ElasticSettings,
     Environment,
     Framework,
     Lifecycle,
     NewClaim,
     Setup,
+    list_options,
 )
 from workloads.states import Status
 
@@ -221,6 +223,9 @@ def test_everything_that_is_said_to_be_needed_is_used_and_nothing_else(
         a_workload_that_tidies_up(acting)
         a_workload_without_its_job(acting)
         a_workload_that_grows(acting)
+        for framework in (None, *Framework):
+            if "data_delivery" in list_options(framework):
+                a_workload_that_waits_for_data(acting, framework)
         followed = {right for right in SAID if right.verb == "watch"}
         eventually(lambda: not followed - recorder.used)
     finally:
@@ -281,6 +286,18 @@ def a_workloads_life(acting: Acting, framework: Framework) -> None:
     )
 
 
+def a_workload_that_waits_for_data(acting: Acting, framework: Framework | None) -> None:
+    """Launched with data workers, launched once more, resumed when they are ready, deleted."""
+    name = "of-standard" if framework is None else f"of-{framework.value.lower()}"
+    options: dict[str, Any] = {"data_delivery": DataDelivery(1, 10)}
+    workload = (
+        acting.submit(f"{name}-data", **options)
+        if framework is None
+        else acting.submit_distributed(f"{name}-data", framework=framework, **options)
+    )
+    launched_twice_and_deleted(acting, workload, is_resumed=True)
+
+
 def a_trainjobs_life(acting: Acting) -> None:
     cluster = Cluster.objects.get(pk=acting.cast.cluster.pk)
     can = replace(
@@ -298,18 +315,26 @@ def a_trainjobs_life(acting: Acting) -> None:
     cluster.capabilities = can.to_json()
     cluster.save()
     acting.project.refresh_from_db()
-    workload = acting.submit_distributed("of-trainer")
+    workload = acting.submit_distributed("of-trainer", data_delivery=DataDelivery(1, 10))
     assert JOB_KINDS[workload.job_kind] == TRAINJOBS
-    launched_twice_and_deleted(acting, workload)
+    launched_twice_and_deleted(acting, workload, is_resumed=True)
 
 
-def launched_twice_and_deleted(acting: Acting, workload: Workload) -> None:
+def launched_twice_and_deleted(
+    acting: Acting, workload: Workload, *, is_resumed: bool = False
+) -> None:
     steps.launch(str(workload.pk))
     workload.refresh_from_db()
     assert workload.job_uid, workload.reason
     steps.reconcile(str(workload.pk))
     Workload.objects.filter(pk=workload.pk).update(job=None, job_uid="", status=Status.CREATING)
     steps.launch(str(workload.pk))
+    if is_resumed:
+        steps.reconcile(str(workload.pk))
+        preparations = DataPreparation.objects.filter(workload=workload)
+        assert preparations.update(ready_at=timezone.now()) == 1
+        steps.resume(str(workload.pk))
+        assert preparations.get().resumed_at is not None
     delete_workload(acting, workload)
 
 

@@ -1,5 +1,6 @@
 """Any valid Spec, for tests at random."""
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -303,7 +304,22 @@ def lifecycles(restarts: Any, cleaning: Any) -> st.SearchStrategy[Lifecycle]:
 
 
 def _project(**parts: Any) -> st.SearchStrategy[Spec]:
-    return st.builds(Spec, name=NAMES, project=NAMES, namespace=NAMES, queue=NAMES, **parts)
+    return st.builds(Spec, name=NAMES, project=NAMES, namespace=NAMES, queue=NAMES, **parts).map(
+        _share_claims
+    )
+
+
+def _share_claims(spec: Spec) -> Spec:
+    """Return the spec with claims that data workers can mount beside the training."""
+    if spec.data_delivery is None:
+        return spec
+    volumes = tuple(
+        replace(each, modes=(ClaimAccess.MANY_WRITE,))
+        if isinstance(each, NewClaim) and each.modes == (ClaimAccess.ONE_NODE,)
+        else each
+        for each in spec.setup.volumes
+    )
+    return replace(spec, setup=replace(spec.setup, volumes=volumes))
 
 
 STANDARD = _project(

@@ -28,12 +28,14 @@ from workloads.policing import complete_spec, find_issues
 from workloads.rest.submit_command import build_submit_command
 from workloads.rest.writing import build_rest_body
 from workloads.specs import (
+    ClaimAccess,
     Compute,
     DataDelivery,
     EmptyDir,
     ExtendedResource,
     Framework,
     Gpus,
+    NewClaim,
     Spec,
     decode_spec,
     find_problems,
@@ -110,6 +112,17 @@ def test_no_volume_hides_what_is_prepared() -> None:
     spec = train1(setup=replace(train1().setup, volumes=volumes))
     assert find_fields(spec) == []
     assert find_fields(replace(spec, data_delivery=FOUR)) == ["setup.volumes"]
+
+
+def test_a_new_claim_of_one_node_would_keep_the_training_waiting() -> None:
+    claims = (
+        NewClaim(path="/a", size="1Gi"),
+        NewClaim(path="/b", size="1Gi", modes=(ClaimAccess.MANY_WRITE,)),
+        NewClaim(path="/c", size="1Gi", ephemeral=True),
+    )
+    spec = train1(setup=replace(train1().setup, volumes=claims))
+    assert find_fields(spec) == []
+    assert find_fields(replace(spec, data_delivery=FOUR)) == ["setup.volumes.0.modes"]
 
 
 def test_the_longest_name_leaves_room_for_the_names_of_data_workers() -> None:

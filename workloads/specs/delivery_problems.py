@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from workloads.specs import value_rules
-from workloads.specs.choices import Framework
+from workloads.specs.choices import ClaimAccess, Framework
 from workloads.specs.fields import FIELDS, get_value
 from workloads.specs.fields.delivery import OPTION
 from workloads.specs.fields.types import Number
 from workloads.specs.pod_problems import check_compute
-from workloads.specs.pod_setup import Gpus, Volume
+from workloads.specs.pod_setup import Gpus, NewClaim, Volume
 from workloads.specs.problem_reports import FieldProblem, report_problem
 from workloads.specs.spec import Spec
 
@@ -62,6 +62,14 @@ def check_data_delivery(spec: Spec) -> Iterator[FieldProblem]:
         return
     for name, title, text in check_compute(compute):
         yield f"data_delivery.compute.{name}", f"For the data workers: {_lower_first(title)}", text
+    for index, volume in enumerate(spec.setup.volumes):
+        if isinstance(volume, NewClaim) and not volume.ephemeral and not _is_shared(volume):
+            yield (
+                f"setup.volumes.{index}.modes",
+                f"The access of volume {index + 1}",
+                "must let several nodes mount it, as ReadWriteMany does: data workers run on other "
+                "nodes than the training, which would wait for the volume for ever",
+            )
     volumes = (*spec.setup.volumes, *spec.master_setup.volumes)
     if any(_covers_spill_path(each) for each in volumes):
         yield (
@@ -69,6 +77,10 @@ def check_data_delivery(spec: Spec) -> Iterator[FieldProblem]:
             "The path of a volume",
             f"must not be {SPILL_PATH}: data workers keep what they prepared there",
         )
+
+
+def _is_shared(claim: NewClaim) -> bool:
+    return any(mode is not ClaimAccess.ONE_NODE for mode in claim.modes)
 
 
 def _lower_first(title: str) -> str:

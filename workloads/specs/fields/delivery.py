@@ -93,7 +93,7 @@ DELIVERY_FIELDS = (
     ),
     _build(
         "compute.memory_request",
-        "CPU memory request of each data worker",
+        "Memory request of each data worker",
         Quantity(),
         "compute.cpuMemoryRequest",
         "data_memory_request",
@@ -103,7 +103,7 @@ DELIVERY_FIELDS = (
     ),
     _build(
         "compute.memory_limit",
-        "CPU memory limit of each data worker",
+        "Memory limit of each data worker",
         Quantity(),
         "compute.cpuMemoryLimit",
         "data_memory_limit",
