@@ -75,7 +75,10 @@ def test_the_whole_of_the_delivery_has_its_own_address(kube: DataKube, bob: Call
     )
     told = bob("GET", f"/workloads/{kube.workload.pk}/data-delivery")
     assert (told["workers"], told["preparedUnits"], told["units"]) == (2, 25, 100)
-    assert [each["pod"] for each in told["dataWorkers"]] == ["train1-data-0-x0", "train1-data-1-x0"]
+    assert [each["pod"] for each in told["dataWorkers"]] == [
+        "train1-data-0-pods0",
+        "train1-data-1-pods0",
+    ]
     assert (told["ranks"][0]["waitedShare"], told["suggestedWorkers"]) == (0.5, 4)
     assert told["waitingMessage"].startswith("GPUs waited 50 % of the last 10 min for data; four")
 

@@ -39,6 +39,7 @@ OTHER_ENDS = {
     "/telemetry": "What `muster project get` and `muster top` show, as series of numbers.",
     "/metrics": "Series for pictures.",
     "/resources": "`muster project update --set resources=...` changes the quota.",
+    "/data-delivery": "`muster api`: numbers for pictures; `muster describe` says the sentence.",
     "/secret": "`muster api`: a secret is rotated where it is kept.",
 }
 PREFERRED = "PATCH changes what it names; PUT would empty the rest."

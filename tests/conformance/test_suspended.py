@@ -16,6 +16,7 @@ from workloads.manifests import build_objects, build_selector
 from workloads.specs import (
     Architecture,
     Compute,
+    Configuration,
     DataDelivery,
     Environment,
     Framework,
@@ -30,6 +31,7 @@ JOBS = ("", *Framework)
 
 def build_held_job(namespace: str, framework: str, image: str, workload: str) -> Object:
     """Build the job of a workload of two pods at most, which waits for its data."""
+    is_led = not framework or bool(Framework(framework).adapter.leader)
     spec = Spec(
         name="held",
         project="p",
@@ -41,6 +43,7 @@ def build_held_job(namespace: str, framework: str, image: str, workload: str) ->
         ),
         architecture=Architecture.DISTRIBUTED if framework else Architecture.STANDARD,
         framework=Framework(framework) if framework else None,
+        configuration=Configuration.WORKERS_AND_MASTER if is_led else Configuration.WORKERS_ONLY,
         workers=1,
         data_delivery=DataDelivery(1, 10),
     )

@@ -15,7 +15,7 @@ import pytest
 from tests.conformance.api import Api, Object
 from tests.elastic_stage import ASK_AGAIN, FORGET_KAI
 from tests.installation import PROCESSES, Installation, eventually
-from tests.rest import COMPUTE, Program
+from tests.rest import COMPUTE, Body, Program
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -39,7 +39,7 @@ class Stage:
     kube: Api
     folder: Path
 
-    def submit(self, name: str) -> "Slow":
+    def submit(self, name: str, compute: Body = COMPUTE) -> "Slow":
         """Submit a workload of a master and a worker, with two data workers and 100 units."""
         gate = self.folder / name
         script = SCRIPT % (DATA_WORKER % gate)
@@ -47,7 +47,7 @@ class Stage:
             name,
             command="/bin/sh",
             args="-c " + "'" + script.replace("'", "'\\''") + "'",
-            compute=COMPUTE,
+            compute=compute,
             dataDelivery={"workers": 2, "units": 100, "compute": SMALL},
         )
         return Slow(self, workload, name, gate)
@@ -184,7 +184,7 @@ def test_stop_and_run_while_it_prepares_begin_anew(stage: Stage, slow: Slow) -> 
 def test_without_kai_it_waits_for_its_data_all_the_same(stage: Stage) -> None:
     stage.muster.manage("shell", "--verbosity", "0", "--command", FORGET_KAI)
     try:
-        slow = stage.submit("plain")
+        slow = stage.submit("plain", {"gpuDevicesRequest": 1, **SMALL})
         slow.wait_until_it_prepares()
         assert {each["spec"]["schedulerName"] for each in slow.pods()} == {"default-scheduler"}
         slow.open_gate()

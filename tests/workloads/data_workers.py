@@ -59,7 +59,7 @@ class DataKube(ClusterObjects):
             {"kind": "Job", "name": name, "uid": f"data-{self.uid[:25]}", "controller": True}
         ]
         return self._signed(
-            made, f"{name}-{index}-x{tries}", f"{self.uid[:18]}-data{index}-{tries}"
+            made, f"{name}-{index}-pods{tries}", f"{self.uid[:18]}-data{index}-{tries}"
         )
 
     def row(self) -> Workload:

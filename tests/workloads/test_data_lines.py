@@ -18,8 +18,8 @@ from workloads.data_delivery import (
 )
 
 
-def line_of(**said: Any) -> bytes:
-    return b"muster-delivery: " + json.dumps(said).encode()
+def build_line(**fields: Any) -> bytes:
+    return b"muster-delivery: " + json.dumps(fields).encode()
 
 
 RANK = {"event": "rank", "rank": 3, "waited": 71.2, "computed": 28.8, "span": 100.0}
@@ -36,7 +36,7 @@ def test_each_line_of_the_library_is_read() -> None:
         b'muster-delivery: {"event":"failed","worker":0,"error":"ValueError: no","where":"t.py:41"}'
     ) == WorkerFailedLine(0, "ValueError: no", "t.py:41")
     more = {"depth": 4, "rate": 512.0, "delivered": 51200, "epoch": 2}
-    assert data_delivery.parse_line(line_of(**RANK, **more)) == RankLine(
+    assert data_delivery.parse_line(build_line(**RANK, **more)) == RankLine(
         3, 71.2, 28.8, 100.0, 4, 512.0, 51200, 2
     )
 
@@ -46,15 +46,15 @@ def test_each_line_of_the_library_is_read() -> None:
     [
         b"muster-delivery: no checkpoint: epoch 0 begins anew",
         b" muster-delivery: {}",
-        line_of(event="preparing", worker=8, units=1, of=1),
-        line_of(event="preparing", worker=-1, units=1, of=1),
-        line_of(event="preparing", worker=0, units=10**13, of=1),
-        line_of(event="preparing", worker=0, units=True, of=1),
-        line_of(**(RANK | {"rank": 10_001})),
-        line_of(**(RANK | {"waited": 1e300})),
+        build_line(event="preparing", worker=8, units=1, of=1),
+        build_line(event="preparing", worker=-1, units=1, of=1),
+        build_line(event="preparing", worker=0, units=10**13, of=1),
+        build_line(event="preparing", worker=0, units=True, of=1),
+        build_line(**(RANK | {"rank": 10_001})),
+        build_line(**(RANK | {"waited": 1e300})),
         b'muster-delivery: {"event":"rank","rank":1,"waited":NaN,"computed":1,"span":1}',
         b'muster-delivery: {"event":"rank","rank":1,"waited":1e999,"computed":1,"span":1}',
-        line_of(event="ready", worker=0, units=1, of=1, more="x" * 3000),
+        build_line(event="ready", worker=0, units=1, of=1, more="x" * 3000),
         b'muster-delivery: {"event":"\xff"}',
         b"muster-delivery: " + b"[" * 1900,
         b"muster-delivery: {" + b'"a":{' * 300,

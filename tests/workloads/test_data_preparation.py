@@ -59,11 +59,19 @@ def preparing(worker: int, units: int, rate: float = 5.0) -> dict[str, Any]:
 
 
 def rank(number: int, waited: float, computed: float, **more: Any) -> dict[str, Any]:
-    said = {"event": "rank", "rank": number, "waited": waited, "computed": computed, "span": 600.0}
-    return {**said, "depth": 4, "rate": 512.0, "delivered": 51_200, "epoch": 2, **more}
+    spent = {"rank": number, "waited": waited, "computed": computed, "span": 600.0}
+    return {
+        "event": "rank",
+        **spent,
+        "depth": 4,
+        "rate": 512.0,
+        "delivered": 51_200,
+        "epoch": 2,
+        **more,
+    }
 
 
-def say(kube: DataKube, *lines: Any, index: int = 0) -> None:
+def write_log(kube: DataKube, *lines: Any, index: int = 0) -> None:
     write_lines(get_data_pod(kube, index), *lines)
 
 
@@ -143,8 +151,8 @@ def test_a_workload_without_data_workers_has_none_whatever_a_label_says(cast: Ca
 
 
 def test_progress_becomes_the_reason(kube: DataKube) -> None:
-    say(kube, b"loading", preparing(0, 10), preparing(0, 31, 9.0))
-    say(kube, preparing(1, 30, 2.0), preparing(0, 9), index=1)
+    write_log(kube, b"loading", preparing(0, 10), preparing(0, 31, 9.0))
+    write_log(kube, preparing(1, 30, 2.0), preparing(0, 9), index=1)
     follow_preparations()
     row, preparation = kube.row(), kube.preparation()
     assert row.reason == "61 of 100 units are prepared, 61 %, about 4 s."
@@ -158,8 +166,8 @@ def test_progress_becomes_the_reason(kube: DataKube) -> None:
 
 
 def test_a_data_worker_in_the_place_of_another_begins_anew(cast: Cast, kube: DataKube) -> None:
-    say(kube, preparing(0, 40))
-    say(kube, get_ready_line(1), index=1)
+    write_log(kube, preparing(0, 40))
+    write_log(kube, get_ready_line(1), index=1)
     follow_preparations()
     assert kube.preparation().prepared == 90
     gone = kube.data_pod(1)
@@ -169,25 +177,25 @@ def test_a_data_worker_in_the_place_of_another_begins_anew(cast: Cast, kube: Dat
     later = kube.data_pod(1, tries=1)
     later["metadata"]["creationTimestamp"] = "2026-11-21T01:00:00Z"
     journal.record_observations(cast.cluster.pk, pods(later))
-    say(kube, preparing(1, 7), index=1)
-    say(kube, get_ready_line(0))
+    write_log(kube, preparing(1, 7), index=1)
+    write_log(kube, get_ready_line(0))
     follow_preparations()
     assert (kube.preparation().prepared, kube.preparation().ready_at) == (57, None)
 
 
 def test_only_what_is_new_of_a_log_is_read(kube: DataKube) -> None:
-    say(kube, preparing(0, 10), *[b"x" * 1000] * 100)
+    write_log(kube, preparing(0, 10), *[b"x" * 1000] * 100)
     follow_preparations()
     before = kube.preparation().workers[0]["offset"]
     assert before > 100_000
-    say(kube, get_ready_line(0))
+    write_log(kube, get_ready_line(0))
     follow_preparations()
     after = kube.preparation().workers[0]
     assert (after["is_ready"], after["offset"] - before < 300) == (True, True)
 
 
 def test_without_progress_the_reason_and_the_history_say_so_once(kube: DataKube) -> None:
-    say(kube, preparing(0, 10))
+    write_log(kube, preparing(0, 10))
     follow_preparations()
     DataPreparation.objects.update(progress_at=timezone.now() - timedelta(minutes=6))
     follow_preparations()
@@ -199,7 +207,7 @@ def test_without_progress_the_reason_and_the_history_say_so_once(kube: DataKube)
     assert "The logs of its data workers may say why" in kube.row().reason
     told = Event.objects.get(reason="DataStalled")
     assert (told.is_warning, "10 of 100 units" in told.text) == (True, True)
-    say(kube, preparing(0, 11))
+    write_log(kube, preparing(0, 11))
     follow_preparations()
     assert kube.row().reason == "11 of 100 units are prepared, 11 %, about 18 s."
     assert not kube.preparation().has_stalled
@@ -215,7 +223,7 @@ def test_what_keeps_a_data_worker_is_said(cast: Cast, kube: DataKube) -> None:
 
 
 def test_a_loader_that_raised_fails_the_workload_with_its_line(cast: Cast, kube: DataKube) -> None:
-    say(
+    write_log(
         kube,
         {"event": "failed", "worker": 0, "error": "ValueError: bad \x1b[31mimage", "where": "t:4"},
     )
@@ -268,8 +276,8 @@ def test_pods_of_a_job_that_is_suspended_decide_where_its_operator_makes_them(
 
 
 def test_a_resumption_that_was_not_written_down_is(cast: Cast, kube: DataKube) -> None:
-    say(kube, get_ready_line(0))
-    say(kube, get_ready_line(1), index=1)
+    write_log(kube, get_ready_line(0))
+    write_log(kube, get_ready_line(1), index=1)
     follow_preparations()
     assert (kube.row().reason, kube.preparation().ready_at is not None) == (
         "Its data is ready.",
@@ -356,7 +364,7 @@ def test_the_counters_of_ranks_are_kept_and_say_what_would_have_covered_the_wait
         "GPUs waited 58 % of the last 10 min for data; five data workers would have covered it."
     )
     assert (view.rank_count, view.elements_per_second, view.is_recent) == (2, 1024, True)
-    assert [each.pod for each in view.workers] == ["train1-data-0-x0", "train1-data-1-x0"]
+    assert [each.pod for each in view.workers] == ["train1-data-0-pods0", "train1-data-1-pods0"]
 
 
 def test_a_list_asks_once_for_those_that_prepare_and_else_not_at_all(
@@ -367,7 +375,7 @@ def test_a_list_asks_once_for_those_that_prepare_and_else_not_at_all(
         assert queries.load_preparations([other]) == {}
         assert queries.load_delivery(other) is None
     assert len(captured) == 0
-    say(kube, preparing(0, 25))
+    write_log(kube, preparing(0, 25))
     follow_preparations()
     rows = [kube.row(), other]
     with CaptureQueriesContext(connection) as captured:

@@ -15,7 +15,7 @@ from clusters.job_kinds import JOBS
 from workloads import disruptions
 from workloads.cluster_texts import strip_names
 from workloads.journal.observed_objects import Observation, parse_pod_group_name, uid_of
-from workloads.kube_objects import Object, clean_text, int_or_zero, nested_dict
+from workloads.kube_objects import Object, clean_text, get_data_job_name, int_or_zero, nested_dict
 
 log = logging.getLogger(__name__)
 
@@ -194,10 +194,20 @@ def _guess_workload_names(kind: str, subject: str) -> tuple[str, ...]:
         return (name,) if name else ()
     if kind == "Pod":
         matches = (pattern.fullmatch(subject) for pattern in (_REPLICA_NAME, _JOB_POD_NAME))
-        return tuple(dict.fromkeys(match[1] for match in matches if match is not None))
+        owners = [match[1] for match in matches if match is not None]
+        return tuple(dict.fromkeys((*owners, *map(_remove_data_suffix, owners))))
     if kind == JOBS.kind:
         # An operator may have made it for a job of another kind.
         match = _REPLICA_NAME.fullmatch(subject)
-        candidates = (subject.removesuffix("-launcher"), match[1] if match else subject)
+        candidates = (
+            subject.removesuffix("-launcher"),
+            match[1] if match else subject,
+            _remove_data_suffix(subject),
+        )
         return tuple(dict.fromkeys((subject, *candidates))) if subject else ()
     return (subject,) if kind.endswith("Job") and subject else ()
+
+
+def _remove_data_suffix(name: str) -> str:
+    """Return the workload's name out of that of the Job of its data workers."""
+    return name.removesuffix(get_data_job_name(""))

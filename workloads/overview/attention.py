@@ -80,6 +80,7 @@ class WaitingWorkload:
 _STARTING_TEXTS = {
     Status.CREATING: "It is being sent to its cluster.",
     Status.RESUMING: "It is being sent to its cluster again.",
+    Status.PREPARING: "Its data workers are starting.",
     Status.INITIALIZING: "Its pods have their places and are starting.",
 }
 

@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters import connections
@@ -79,7 +78,7 @@ def follow_preparations() -> None:
 def _follow_attempts(now: datetime) -> None:
     global _last_key
     deadline = time.monotonic() + MOST_SECONDS
-    rows = list(_load_rows(_last_key))
+    rows = _load_rows(_last_key)
     _last_key = rows[-1].pk if len(rows) == MOST_ATTEMPTS else 0
     preparing = [each for each in rows if _is_preparing(each)]
     journal.record_preparations(list(_find_changes(preparing, now, deadline)))
@@ -87,12 +86,12 @@ def _follow_attempts(now: datetime) -> None:
         _request_next_step(row, now, deadline)
 
 
-def _load_rows(behind: int) -> "QuerySet[DataPreparation]":
+def _load_rows(behind: int) -> Sequence[DataPreparation]:
     rows = DataPreparation.objects.filter(is_open=True, pk__gt=behind)
     rows = rows.select_related("workload__cluster").only(
         *(field.name for field in DataPreparation._meta.concrete_fields), *_WORKLOAD_FIELDS
     )
-    return rows.order_by("pk")[:MOST_ATTEMPTS]
+    return list(rows.order_by("pk")[:MOST_ATTEMPTS])
 
 
 def _is_preparing(row: DataPreparation) -> bool:
