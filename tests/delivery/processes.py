@@ -185,9 +185,9 @@ class Workload:
             for script in self._scripts:
                 print(f"--- {script.name} ({script.process.returncode})\n{script.log[-4000:]}")
 
-    def start_worker(self, number: int) -> Script:
+    def start_worker(self, number: int, **more: str) -> Script:
         """Start one data worker."""
-        return self._start("worker", number, {"JOB_COMPLETION_INDEX": str(number)})
+        return self._start("worker", number, {"JOB_COMPLETION_INDEX": str(number), **more})
 
     def start_workers(self) -> list[Script]:
         """Start all data workers, and wait until they listen or are ready."""

@@ -5,6 +5,8 @@ import json
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.delivery.processes import Workload
 
 SCRIPT = """
@@ -91,6 +93,21 @@ def test_a_late_worker_helps(tmp_path: Path) -> None:
         first.pause()
         assert rank.wait() == 0
         assert second.wait() == 0
+    assert read_items(rank.log) == list(range(40))
+
+
+@pytest.mark.parametrize("variable", ["LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"])
+def test_of_the_processes_that_a_launcher_starts_in_a_data_worker_one_serves(
+    tmp_path: Path, variable: str
+) -> None:
+    with Workload(tmp_path, SCRIPT, variables={"PAUSE": "0"}) as workload:
+        spare = workload.start_worker(0, **{variable: "1"})
+        spare.await_text("this one stands by$")
+        worker = workload.start_worker(0, **{variable: "0"})
+        rank = workload.start_rank(**{variable: "1"})
+        assert rank.wait() == 0
+        assert worker.wait() == 0
+        assert spare.process.poll() is None
     assert read_items(rank.log) == list(range(40))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+import threading
+from typing import Any, NoReturn
 
 from muster_delivery.errors import DeliveryError
 from muster_delivery.log_lines import write_failure, write_text
@@ -35,6 +36,8 @@ def register(
     if settings is None:
         return loader
     options = LoaderOptions(seed, split, shuffle, drop_last)
+    if settings.is_spare:
+        stand_by()
     if settings.role == WORKER:
         # A data worker has no use for a GPU, even where the node has one.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -50,6 +53,16 @@ def register(
     delivered = DeliveredLoader(loader, build_source(loader, options), settings)
     _registered.append(delivered)
     return delivered
+
+
+def stand_by() -> NoReturn:
+    """Wait for the end of the data worker, in which another process serves.
+
+    torchrun and mpirun start as many processes in a data worker as in a rank's pod.
+    """
+    write_text("another process of this data worker serves; this one stands by")
+    while True:
+        threading.Event().wait()
 
 
 def unregister(loader: Any) -> Any:

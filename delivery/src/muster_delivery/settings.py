@@ -16,6 +16,8 @@ MAX_WORKERS = 64
 """More entries than Muster ever lists; a longer list is a mistake."""
 
 RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "JOB_COMPLETION_INDEX")
+LOCAL_VARIABLES = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
+"""Those by which torchrun and mpirun number the processes that they start in one pod."""
 WORLD_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MUSTER_DELIVERY_WORLD")
 """Variables of launchers, the surest first."""
 
@@ -34,6 +36,8 @@ class DeliverySettings:
     """Ranks; on data workers those of the submission, as none has started yet."""
     number: int = 0
     """This data worker's number, or this process's rank."""
+    is_spare: bool = False
+    """Whether a launcher started this process in a data worker beside the one that serves."""
     attempt: int = 1
     memory: str = ""
     """Bytes of batches that a data worker keeps in memory, where a person has said so."""
@@ -58,6 +62,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> DeliverySettin
         units=read_number(environment, ("MUSTER_DELIVERY_UNITS",), 0),
         world=max(1, read_number(environment, worlds, 1)),
         number=read_number(environment, numbers, 0),
+        is_spare=is_worker and read_number(environment, LOCAL_VARIABLES, 0) > 0,
         attempt=read_number(environment, ("MUSTER_DELIVERY_ATTEMPT",), 1),
         memory=environment.get("MUSTER_DELIVERY_MEMORY", ""),
         spill=Path(folder) if (folder := environment.get("MUSTER_DELIVERY_SPILL")) else None,
