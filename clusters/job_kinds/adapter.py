@@ -68,6 +68,8 @@ class FrameworkAdapter:
     """Whether its jobs do without a leader."""
     is_leader_ranked: bool = True
     """Whether the leader is rank 0, before the workers."""
+    can_leader_be_alone: bool = False
+    """Whether the leader trains where there is no worker."""
     can_first_worker_lead: bool = False
     """Whether the leader of workers alone may be one of them, with a template of its own."""
     unranked_types: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ PYTORCH = FrameworkAdapter(
     kinds=(PYTORCHJOBS, TRAINJOBS),
     leader="Master",
     has_workers_only=True,
+    can_leader_be_alone=True,
     can_first_worker_lead=True,
     has_rendezvous=True,
     options=("min_pods", "max_pods", "max_restarts", "data_delivery"),

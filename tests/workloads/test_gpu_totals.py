@@ -31,7 +31,8 @@ WORKERS = st.one_of(
 def sizes(draw: st.DrawFn) -> MachineSize:
     worker = draw(WORKERS)
     master = draw(st.sampled_from([Fraction(0), worker, Fraction(1)]))
-    return MachineSize(worker, master, draw(st.none() | st.integers(0, 50)))
+    most = draw(st.none() | st.integers(0, 50))
+    return MachineSize(worker, master, most, draw(st.integers(0, 1)) if master else 1)
 
 
 TOTALS = st.integers(1, 200)
@@ -43,7 +44,7 @@ def is_whole(total: int, offered: list[MachineSize]) -> bool:
     return any(
         size.master + size.worker * workers == total
         for size in offered
-        for workers in range(1, 3 * total + 1)
+        for workers in range(size.fewest, 3 * total + 1)
     )
 
 
@@ -66,7 +67,7 @@ def test_the_machines_have_exactly_the_total_or_it_is_refused(
         assert not is_whole(total, offered)
         return
     assert plan.size.master + plan.size.worker * plan.workers == total
-    assert 1 <= plan.workers <= MAX_WORKERS
+    assert plan.size.fewest <= plan.workers <= MAX_WORKERS
 
 
 @given(TOTALS, SIZES)

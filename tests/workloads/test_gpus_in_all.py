@@ -17,12 +17,13 @@ from tests.workloads.wizarding import Walk
 from workloads import actions
 from workloads.judgement import judge_submission
 from workloads.models import Draft, Workload
+from workloads.placement_rules import load_pools
 from workloads.rest.submit_command import build_submit_command
 from workloads.specs import (
     Compute,
-    Configuration,
     ElasticSettings,
     Environment,
+    Framework,
     Gpus,
     MasterChanges,
     Setup,
@@ -30,6 +31,7 @@ from workloads.specs import (
     decode_spec,
     gpu_totals,
 )
+from workloads.workload_manifests import build_for_spec
 
 pytestmark = pytest.mark.django_db
 GI = 1 << 30
@@ -91,14 +93,28 @@ def test_a_total_that_is_not_whole_is_refused_with_the_nearest_two(cast: Cast) -
     assert find_problems(asking(cast, 20), cast) == [
         (
             "total_gpus",
-            "20 GPUs cannot be made of whole machines of 8 GPUs, a master and at least one "
-            "worker. The nearest that can: 16 or 24.",
+            "20 GPUs cannot be made of whole machines of 8 GPUs, a master and any number of "
+            "workers. The nearest that can: 16 or 24.",
         )
     ]
-    ((_, text),) = find_problems(asking(cast, 8), cast)
-    assert text.endswith("can: 16. Without a master (Workers only) it can be had.")
-    alone = asking(cast, 8, configuration=Configuration.WORKERS_ONLY)
-    judge_submission(alone, cast.team_a).require_acceptable()
+
+
+def test_a_single_machine_is_the_masters(cast: Cast) -> None:
+    add_nodes(cast)
+    judged = judge_submission(asking(cast, 8), cast.team_a)
+    judged.require_acceptable()
+    assert (judged.spec.workers, judged.spec.master_setup.compute.gpus) == (0, Gpus(8))
+    assert gpu_totals.describe_machines(judged.spec) == "8 GPUs = 1 machine × 8: one master"
+    job = build_for_spec(judged.spec, cast.team_a, load_pools(cast.team_a))[-1]
+    assert list(job["spec"]["pytorchReplicaSpecs"]) == ["Master"]
+
+
+def test_where_a_master_needs_workers_it_says_how_to_do_without(cast: Cast) -> None:
+    add_nodes(cast)
+    lead = asking(cast, 8, framework=Framework.XGBOOST)
+    ((_, text),) = find_problems(lead, cast)
+    assert "a master and at least one worker" in text
+    assert text.endswith("can: 16.")
 
 
 def test_without_any_gpu_it_says_what_to_do(cast: Cast) -> None:

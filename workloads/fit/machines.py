@@ -82,7 +82,10 @@ def _describe_remainder(
         for size in sorted(sizes, key=lambda size: size.worker, reverse=True)[:4]
     )
     leader = spec.framework.master_name if spec.framework else "master"
-    what = f"a {leader} and at least one worker" if spec.has_master else "at least one worker"
+    what = "at least one worker"
+    if spec.has_master:
+        workers = "any number of workers" if spec.can_master_be_alone else what
+        what = f"a {leader} and {workers}"
     if not error.nearest:
         return f"{gpus} cannot be made of whole {pods} of {kinds} GPUs: {what} are needed."
     nearest = " or ".join(f"{each:,}" for each in error.nearest)

@@ -22,17 +22,19 @@ class MachineSize:
     """A number of GPUs that a worker can have.
 
     `master` is what the master has beside such workers; 0 where there is none, or it has none.
-    `most` is how many machines of the size there are room for; None where nobody counted.
+    `most` is how many machines of the size there are room for; None where nobody counted. `fewest`
+    is 0 where the master may be alone.
     """
 
     worker: Fraction
     master: Fraction = Fraction(0)
     most: int | None = None
+    fewest: int = 1
 
     def count_workers(self, total: int) -> int | None:
         """Return how many workers make the total whole; None where none can."""
         number = (total - self.master) / self.worker
-        is_possible = number.denominator == 1 and 1 <= number <= MAX_WORKERS
+        is_possible = number.denominator == 1 and self.fewest <= number <= MAX_WORKERS
         return int(number) if is_possible else None
 
     def has_room(self, workers: int) -> bool:
@@ -45,10 +47,10 @@ class MachineSize:
         # A whole total comes back after so many workers at the latest.
         period = min(self.worker.denominator * self.master.denominator, MAX_WORKERS)
         for first, step in ((-(-at // 1) - 1, -1), (at // 1 + 1, 1)):
-            start = int(min(max(first, 1), MAX_WORKERS))
+            start = int(min(max(first, self.fewest), MAX_WORKERS))
             for workers in range(start, start + step * period, step):
                 whole = self.master + self.worker * workers
-                is_counted = 1 <= workers <= MAX_WORKERS
+                is_counted = self.fewest <= workers <= MAX_WORKERS
                 if is_counted and whole.denominator == 1 and whole != total:
                     yield int(whole)
                     break
@@ -103,7 +105,10 @@ def list_own_sizes(spec: Spec) -> Sequence[MachineSize]:
     """Return the one size of a spec whose compute resource asks for GPUs."""
     worker = count_gpus(spec.setup)
     master = count_gpus(spec.master_setup) if spec.has_master else Fraction(0)
-    return [MachineSize(worker, max(master, Fraction(0)))] if worker > 0 else []
+    if worker <= 0:
+        return []
+    master = max(master, Fraction(0))
+    return [MachineSize(worker, master, fewest=_count_fewest_workers(spec, master))]
 
 
 def list_node_sizes(spec: Spec, nodes: Mapping[int, int]) -> Sequence[MachineSize]:
@@ -117,12 +122,17 @@ def list_node_sizes(spec: Spec, nodes: Mapping[int, int]) -> Sequence[MachineSiz
     return [
         MachineSize(
             Fraction(size),
-            Fraction(size) if follows else own,
+            master := Fraction(size) if follows else own,
             sum(count * (gpus // size) for gpus, count in nodes.items()),
+            _count_fewest_workers(spec, master),
         )
         for size in nodes
         if size > 0
     ]
+
+
+def _count_fewest_workers(spec: Spec, master: Fraction) -> int:
+    return 0 if master and spec.can_master_be_alone else 1
 
 
 def apply_plan(spec: Spec, plan: MachinePlan) -> Spec:
@@ -164,8 +174,10 @@ def describe_machines(spec: Spec) -> str:
     worker = count_gpus(spec.setup)
     master = count_gpus(spec.master_setup) if spec.has_master else Fraction(0)
     leader = spec.framework.master_name if spec.framework else "master"
-    words = _count_pods(spec.workers, "worker")
     total = format_count(spec.total_gpus, "GPU")
+    if not spec.workers:
+        return f"{total} = 1 machine × {format_number(master)}: one {leader}"
+    words = _count_pods(spec.workers, "worker")
     if spec.has_master and master == worker:
         machines = format_count(spec.workers + 1, "machine")
         return f"{total} = {machines} × {format_number(worker)}: one {leader}, {words}"

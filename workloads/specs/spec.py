@@ -208,6 +208,20 @@ class Spec:
         return self.is_distributed and self.configuration is Configuration.WORKERS_AND_MASTER
 
     @property
+    def can_master_be_alone(self) -> bool:
+        """Tell whether its GPUs in all may be those of a single machine, the master's.
+
+        An elastic workload always has workers, whose number is what changes.
+        """
+        return (
+            self.has_master
+            and self.total_gpus is not None
+            and self.elastic is None
+            and self.framework is not None
+            and self.framework.adapter.can_leader_be_alone
+        )
+
+    @property
     def elastic_range(self) -> str:
         """Return how many pods an elastic workload has, in words; "" for any other."""
         if self.elastic is None:

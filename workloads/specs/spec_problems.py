@@ -67,9 +67,9 @@ def _check_spec(spec: Spec) -> Iterator[FieldProblem]:
 def _check_distributed(spec: Spec) -> Iterator[FieldProblem]:
     if spec.framework is None:
         yield "framework", "The framework", "must be chosen for a distributed workload"
-    yield from report_problem(
-        "workers", "The number of workers", value_rules.check_count(spec.workers, 1, MAX_WORKERS)
-    )
+    fewest = 0 if spec.can_master_be_alone else 1
+    count = value_rules.check_count(spec.workers, fewest, MAX_WORKERS)
+    yield from report_problem("workers", "The number of workers", count)
     if spec.total_gpus is not None:
         yield from _check_total(spec, spec.total_gpus)
     if not spec.has_master and spec.master != UNCHANGED:
