@@ -5,7 +5,7 @@ from muster_cli.dialects.tables import Flag, Form
 
 MANY, SWITCH = Form.MANY, Form.SWITCH
 _NO_TERMINAL = "Muster opens no connection into pods yet: `muster logs NAME -f` follows them."
-_NO_SERVICES = "Muster makes no services: `kubectl expose` does, or `kubectl port-forward`."
+_NO_SERVICES = "Muster exposes no ports: `kubectl expose` does, or `kubectl port-forward`."
 _NO_HOME = "Use a volume: --existing-pvc (V1: --pvc-exists) mounts one, -e HOME=PATH names it."
 _BY_HAND = "Describe the master by `muster submit --master-...` or in a file: `muster submit -f`."
 
