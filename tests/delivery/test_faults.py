@@ -158,6 +158,30 @@ def test_a_checkpoint_is_gone_on_from_and_without_one_the_log_says_so(tmp_path: 
     assert "muster-delivery: no checkpoint: epoch 0 begins anew\n" in anew.log
 
 
+COMPLETE = """
+import json, os
+import muster_delivery as delivery
+
+loader = delivery.register([[number] for number in range(6)])
+loader.load_state_dict(json.loads(os.environ["LOAD"]))
+print("epoch", loader.state_dict()["epoch"])
+loader.set_epoch(3)
+print("announced", list(loader))
+print("items", list(loader), loader.state_dict()["epoch"])
+delivery.unregister(loader)
+"""
+
+
+def test_a_checkpoint_of_a_whole_epoch_goes_on_with_the_next(tmp_path: Path) -> None:
+    state = {"version": 1, "epoch": 3, "position": 6, "world": 1, "rank": 0, "seed": 0}
+    with Workload(tmp_path, COMPLETE) as workload:
+        workload.start_workers()
+        rank = workload.start_rank(LOAD=json.dumps(state))
+        assert rank.wait() == 0
+    items = [[number] for number in range(6)]
+    assert rank.log.startswith(f"epoch 4\nannounced []\nitems {items} 5\n")
+
+
 def test_what_memory_has_no_room_for_lies_on_disk_and_comes_back(tmp_path: Path) -> None:
     variables = {"SIZE": str(8 << 20), "PAUSE": "0", "COUNT": "30"}
     with Workload(tmp_path, SCRIPT, units=30, variables=variables) as workload:

@@ -43,7 +43,10 @@ def tell(loader, epochs=2, set_epoch=None):
 SHUFFLED = (
     HEAD
     + """
-torch.manual_seed(int(os.environ.get("SEED", "7")))
+if seed := os.environ.get("SEED"):
+    torch.manual_seed(int(seed))
+else:
+    torch.seed()
 loader = delivery.register(DataLoader(Numbers(), batch_size=3, shuffle=True, num_workers=2))
 print("attributes", loader.batch_size, len(loader.dataset), len(loader))
 tell(loader)
@@ -102,10 +105,14 @@ class Size:
     units: int = 0
 
 
-def run_workload(forge: Forge, folder: Path, script: str, size: Size) -> list[Script]:
+def run_workload(
+    forge: Forge, folder: Path, script: str, size: Size, **variables: str
+) -> list[Script]:
     """Run a script to its end on all data workers and ranks; return the ranks."""
     folder.mkdir(exist_ok=True)
-    plan = Workload(folder, script, size.workers, size.world, size.units, forge)
+    plan = Workload(
+        folder, script, size.workers, size.world, size.units, forge, variables=variables
+    )
     with plan as workload:
         workers = workload.start_workers()
         ranks = workload.start_ranks()
@@ -123,6 +130,8 @@ def test_shuffling_and_augmentation_depend_on_the_seed_alone(forge: Forge, tmp_p
     for epoch in (first, second):
         assert sorted(number for batch in epoch for number in batch[0]) == list(range(20))
     assert first != second
+    seeded = run_workload(forge, tmp_path / "seeded", SHUFFLED, Size(), SEED="7")[0]
+    assert read_epochs(seeded)[0] != first
     augmented, again = (
         {n: value for b in epoch for n, value in zip(*b, strict=True)} for epoch in (first, second)
     )

@@ -58,6 +58,7 @@ class IndexedFetcher(Fetcher):
         """The workers of which a position is requested."""
         self._load_seconds = 1.0
         """How long a worker takes for a batch, smoothed."""
+        self._has_measured = False
 
     def get_head(self) -> PlannedBatch:
         """Return the next batch in order."""
@@ -112,7 +113,9 @@ class IndexedFetcher(Fetcher):
         if request is None:
             return
         if isinstance(seconds := answer.get("seconds"), (int, float)):
-            self._load_seconds += 0.2 * (float(seconds) - self._load_seconds)
+            share = 0.2 if self._has_measured else 1.0
+            self._load_seconds += share * (float(seconds) - self._load_seconds)
+            self._has_measured = True
         state = answer.get("state")
         if state == "batch":
             self._accept_batch(request, answer, frames)

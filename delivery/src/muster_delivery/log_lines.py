@@ -62,6 +62,11 @@ def write_failure(worker: int, error: BaseException) -> None:
     last = (own or frames)[-1] if frames else None
     where = f"{last.filename.rsplit('/', 1)[-1]}:{last.lineno}" if last else ""
     text = f"{type(error).__name__}: {error}".replace("\n", " ")
-    write_event({"event": "failed", "worker": worker, "error": text[:400], "where": where[:200]})
+    # JSON writes a letter beyond ASCII as six: what is too long then is cut again.
+    size = 400
+    while len(json.dumps([text[:size], where[:100]])) > MAX_LINE - 100 and size > 10:
+        size //= 2
+    fields = {"error": text[:size], "where": where[:100]}
+    write_event({"event": "failed", "worker": worker, **fields})
     traceback.print_exception(type(error), error, error.__traceback__, file=sys.stderr)
     sys.stderr.flush()

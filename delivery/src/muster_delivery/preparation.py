@@ -70,11 +70,15 @@ class IndexedPreparation(Preparation):
 
     def list_prepared(self, world: int, seed: int) -> list[list[int]]:
         is_same_order = self._source.is_split and not self._source.shards_itself
-        if seed != self._key.seed or (world != self._world and not is_same_order):
+        if world != self._world and not is_same_order:
             self.shelf.drop_keys(list(self._keys.values()))
             return []
+        if seed != self._key.seed:
+            # Not dropped: another rank may have the seed that this worker took.
+            return []
         ranges: list[list[int]] = []
-        for place, key in self._keys.items():
+        # A copy: this is asked for in the server's thread, while another one may prepare.
+        for place, key in list(self._keys.items()):
             if not self.shelf.has_batch(key):
                 continue
             if ranges and ranges[-1][1] == place:

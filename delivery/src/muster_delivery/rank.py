@@ -43,6 +43,8 @@ class DeliveredLoader:
         self._state = DeliveryState(0, 0, world, rank, source.seed)
         self._sampler_epoch = source.sampler_epoch
         self._announced: int | None = None
+        self._completed: int | None = None
+        """The epoch that the loaded checkpoint has whole."""
         self._is_resuming = False
         self._has_begun = False
         self._fetcher: Fetcher | None = None
@@ -66,7 +68,7 @@ class DeliveredLoader:
 
     def __iter__(self) -> Iterator[Any]:
         fetcher = self._begin_epoch()
-        return self._iterate(fetcher)
+        return self._iterate(fetcher) if fetcher else iter(())
 
     def set_epoch(self, epoch: int) -> None:
         """Begin this epoch at the next iteration; sampler and dataset are told too."""
@@ -86,16 +88,40 @@ class DeliveredLoader:
         if self._state.sampler_epoch is not None:
             self._source.set_epoch(self._state.sampler_epoch)
         self._sampler_epoch = self._source.sampler_epoch
-        self._announced = None
+        self._announced = self._completed = None
         self._is_resuming = self._has_begun = True
+        if self._is_complete():
+            self._step_into_next_epoch()
 
-    def _begin_epoch(self) -> Fetcher:
-        self._choose_epoch()
+    def _is_complete(self) -> bool:
+        """Say whether a checkpoint's state has the whole epoch; of streams nobody knows."""
+        state, source = self._state, self._source
+        if not isinstance(source, IndexedSource) or not (state.position or state.history):
+            return False
+        return state.position >= len(self._build_plan(source))
+
+    def _step_into_next_epoch(self) -> None:
+        """Go on with the next epoch; a script that still announces the whole one gets no batch."""
+        self._completed = self._state.epoch
+        if self._state.sampler_epoch is not None:
+            self._source.set_epoch(self._state.sampler_epoch + 1)
+            self._sampler_epoch = self._source.sampler_epoch
+        self._reset_epoch(self._state.epoch + 1)
+
+    def _build_plan(self, source: IndexedSource) -> RankPlan:
+        state, place = self._state, self._place
+        key = EpochKey(state.epoch, state.seed, state.sampler_epoch)
+        return RankPlan(source, key, place.world, place.rank, state.history)
+
+    def _begin_epoch(self) -> Fetcher | None:
+        """Start to fetch; None for an epoch that a checkpoint has whole."""
+        if not self._choose_epoch():
+            return None
         state, place = self._state, self._place
         state.sampler_epoch = self._sampler_epoch
         key = EpochKey(state.epoch, state.seed, state.sampler_epoch)
         if isinstance(self._source, IndexedSource):
-            plan = RankPlan(self._source, key, place.world, place.rank, state.history)
+            plan = self._build_plan(self._source)
             self._fetcher = IndexedFetcher(self._links, key, place, plan, state.position)
         else:
             if len(state.shards) != self._source.shards:
@@ -104,19 +130,26 @@ class DeliveredLoader:
         self._fetcher.start()
         return self._fetcher
 
-    def _choose_epoch(self) -> None:
-        """Go on, begin the next epoch, or begin the one that the script has announced."""
+    def _choose_epoch(self) -> bool:
+        """Go on, begin the next epoch, or begin the one that the script has announced.
+
+        False for an announced epoch that a checkpoint has whole.
+        """
         sampler_epoch = self._source.sampler_epoch
         if self._announced is None and sampler_epoch != self._sampler_epoch:
             self._announced = sampler_epoch
         self._sampler_epoch = sampler_epoch
         announced, self._announced = self._announced, None
+        completed, self._completed = self._completed, None
+        if announced is not None and announced == completed:
+            return False
         state = self._state
         if announced is not None and (announced != state.epoch or not self._is_resuming):
             self._reset_epoch(announced)
         elif announced is None and not self._is_resuming and state.position:
             self._reset_epoch(state.epoch + 1)
         self._is_resuming = False
+        return True
 
     def _reset_epoch(self, epoch: int) -> None:
         old, place = self._state, self._place

@@ -35,9 +35,8 @@ def register(
     settings = read_settings()
     if settings is None:
         return loader
-    options = LoaderOptions(seed, split, shuffle, drop_last)
-    if settings.is_spare:
-        stand_by()
+    fallback_seed = int.from_bytes(settings.key.sign(b"seed")[:4], "big")
+    options = LoaderOptions(seed, split, shuffle, drop_last, fallback_seed)
     if settings.role == WORKER:
         # A data worker has no use for a GPU, even where the node has one.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""

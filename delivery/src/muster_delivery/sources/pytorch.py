@@ -26,6 +26,9 @@ from muster_delivery.sources.source import (
     StreamSource,
 )
 
+LARGEST_TYPED_SEED = 1 << 32
+"""What scripts and frameworks set as a seed is smaller."""
+
 
 class TorchSource(LoaderSource):
     """What both kinds of torch's datasets share."""
@@ -46,7 +49,9 @@ class TorchSource(LoaderSource):
                 return int(generator.initial_seed())
         if sampler is not None:
             return int(getattr(sampler, "seed", 0))
-        return int(sys.modules["torch"].initial_seed())
+        # Unless the script sets it, torch draws 64 bits in each process, which nobody types.
+        seed = int(sys.modules["torch"].initial_seed())
+        return seed if seed < LARGEST_TYPED_SEED else self.options.fallback_seed
 
     def finish_batch(self, value: Any) -> Any:
         torch = sys.modules["torch"]

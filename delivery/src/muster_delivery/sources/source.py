@@ -22,6 +22,8 @@ class LoaderOptions:
     """Shuffle the items of a plain sequence by seed and epoch."""
     drop_last: bool = False
     """Leave out the batches of a last round that are too few for all ranks."""
+    fallback_seed: int = 0
+    """The seed of a script with torch that has set none: the same in all its processes."""
 
 
 @dataclass(frozen=True)
