@@ -184,8 +184,11 @@ class DataWorker:
                 self._note_done(request, numbered)
             else:
                 raise DeliveryError(f"a data worker knows no {operation!r}")
-        except (DeliveryError, ValueError) as error:
+        except DeliveryError as error:
             numbered.send({"state": "error", "error": str(error)}, ())
+        except Exception as error:  # noqa: BLE001  the server's thread has to go on for the others
+            write_text(f"a request failed: {error!r}")
+            numbered.send({"state": "error", "error": describe_error(error)}, ())
 
     def _take_request(self, request: BatchRequest, reply: NumberedReply) -> None:
         self._note_place(request)
@@ -254,10 +257,13 @@ class NumberedReply:
     def __init__(self, reply: Reply, number: object) -> None:
         self._reply = reply
         self._number = number
+        self._is_sent = False
 
     def send(self, header: Mapping[str, object], frames: Any) -> None:
         """Send the answer, once."""
-        self._reply.send({**header, "id": self._number}, frames)
+        if not self._is_sent:
+            self._is_sent = True
+            self._reply.send({**header, "id": self._number}, frames)
 
 
 def describe_error(error: BaseException) -> str:
