@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,11 +16,23 @@ DEFAULT_PORT = 7077
 MAX_WORKERS = 64
 """More entries than Muster ever lists; a longer list is a mistake."""
 
-RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "JOB_COMPLETION_INDEX")
-LOCAL_VARIABLES = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
-"""Those by which torchrun and mpirun number the processes that they start in one pod."""
-WORLD_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MUSTER_DELIVERY_WORLD")
-"""Variables of launchers, the surest first."""
+RANK_VARIABLES = (
+    "RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "PMI_RANK",
+    "PADDLE_TRAINER_ID",
+    "PROCESS_ID",
+    "JOB_COMPLETION_INDEX",
+)
+WORLD_VARIABLES = (
+    "WORLD_SIZE",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_SIZE",
+    "PADDLE_TRAINERS_NUM",
+    "NUM_PROCESSES",
+    "MUSTER_DELIVERY_WORLD",
+)
+"""Variables of launchers and frameworks, the surest first."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +66,18 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> DeliverySettin
     if role not in (WORKER, RANK):
         raise DeliveryError(f"MUSTER_DELIVERY_ROLE is {role!r}: neither worker nor rank")
     is_worker = role == WORKER
-    numbers = ("JOB_COMPLETION_INDEX",) if is_worker else RANK_VARIABLES
-    worlds = ("MUSTER_DELIVERY_WORLD",) if is_worker else WORLD_VARIABLES
+    if is_worker:
+        number = read_number(environment, ("JOB_COMPLETION_INDEX",), 0)
+        world = read_number(environment, ("MUSTER_DELIVERY_WORLD",), 1)
+    else:
+        number, world = read_rank(environment)
     settings = DeliverySettings(
         role=role,
         workers=parse_addresses(environment.get("MUSTER_DELIVERY_WORKERS", "")),
         key=read_key(environment),
         units=read_number(environment, ("MUSTER_DELIVERY_UNITS",), 0),
-        world=max(1, read_number(environment, worlds, 1)),
-        number=read_number(environment, numbers, 0),
-        is_spare=is_worker and read_number(environment, LOCAL_VARIABLES, 0) > 0,
+        world=max(1, world),
+        number=number,
         attempt=read_number(environment, ("MUSTER_DELIVERY_ATTEMPT",), 1),
         memory=environment.get("MUSTER_DELIVERY_MEMORY", ""),
         spill=Path(folder) if (folder := environment.get("MUSTER_DELIVERY_SPILL")) else None,
@@ -96,6 +111,35 @@ def read_key(environment: Mapping[str, str]) -> Key:
         return Key.parse(environment.get("MUSTER_DELIVERY_KEY", ""))
     except ValueError as error:
         raise DeliveryError(f"MUSTER_DELIVERY_KEY: {error}") from None
+
+
+def read_rank(environment: Mapping[str, str]) -> tuple[int, int]:
+    """Return the number of this rank, and how many there are."""
+    place = parse_tensorflow_place(environment.get("TF_CONFIG", ""))
+    if place is not None and not environment.get("RANK"):
+        return place
+    rank = read_number(environment, RANK_VARIABLES, 0)
+    world = read_number(environment, WORLD_VARIABLES, 1)
+    if rank >= world:
+        raise DeliveryError(
+            f"this process is rank {rank} of a world of {world}: set RANK and WORLD_SIZE"
+        )
+    return rank, world
+
+
+def parse_tensorflow_place(text: str) -> tuple[int, int] | None:
+    """Return rank and world of a TF_CONFIG: the chief comes first, then workers; else None."""
+    try:
+        config = json.loads(text)
+        cluster, task = config["cluster"], config["task"]
+        kind, index = task["type"], int(task["index"])
+        chiefs = len(cluster.get("chief", ())) + len(cluster.get("master", ()))
+        world = chiefs + len(cluster.get("worker", ()))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    if kind not in ("chief", "master", "worker"):
+        return None
+    return (index + chiefs if kind == "worker" else index), max(1, world)
 
 
 def read_number(environment: Mapping[str, str], names: tuple[str, ...], default: int) -> int:
