@@ -44,10 +44,10 @@ class Client:
         self.url = url
         self.patience = patience
         self._headers = {"Content-Type": "application/json"}
-        token = self.ask(
+        self.token: str = self.ask(
             "POST", "/token", {"grantType": "password", "username": username, "password": password}
         )["accessToken"]
-        self._headers["Authorization"] = f"Bearer {token}"
+        self._headers["Authorization"] = f"Bearer {self.token}"
 
     def ask(
         self,

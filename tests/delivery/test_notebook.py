@@ -57,6 +57,37 @@ def test_a_cell_becomes_a_workload(tmp_path: Path) -> None:
     assert len(stub.bodies) == 4
 
 
+INTERRUPT = f"""
+import os, signal, threading, time, urllib.request
+
+def interrupt():
+    address = os.environ["MUSTER_SERVER"] + "/api/v1/workloads/w1"
+    request = urllib.request.Request(address, headers={{"Authorization": "Bearer {TOKEN}"}})
+    while b"Running" not in urllib.request.urlopen(request).read():
+        time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGINT)
+
+%load_ext muster_delivery
+"""
+
+
+def test_an_interrupted_cell_leaves_the_workload_running(tmp_path: Path) -> None:
+    with RestStub() as stub:
+        variables = {"MUSTER_SERVER": stub.url, "MUSTER_TOKEN": TOKEN}
+        cells = [
+            INTERRUPT,
+            "%%muster --gpus 1\nprint('begun')",
+            "threading.Thread(target=interrupt).start()",
+            "%%muster --gpus 1\nimport time; time.sleep(600)",
+            "_.phase",
+            "%muster_stop w1",
+        ]
+        outputs = execute_cells(cells, tmp_path, variables)
+        assert stub.is_stopped
+    assert "notebook-x1y2z3 goes on. `%muster_stop w1` stops it." in outputs[3]
+    assert outputs[4] == "'Running'"
+
+
 def write_login(folder: Path, server: str, *, ends: float) -> None:
     """Write the files that `muster login` leaves."""
     context = {"server": server, "project": "team-a", "ca_file": ""}

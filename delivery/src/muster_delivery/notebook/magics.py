@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,6 @@ from IPython.display import display
 
 from muster_delivery.notebook.cell_code import collect_code
 from muster_delivery.notebook.connection import RestConnection, open_connection
-from muster_delivery.notebook.errors import NotebookError
 from muster_delivery.notebook.following import WorkloadFollower, WorkloadStatus
 from muster_delivery.notebook.submission import PRAGMA, build_body, find_project, parse_options
 
@@ -101,22 +99,8 @@ class MusterCommands:
             self._included = [each for each in self._included if _get_key(each) != key]
             self._included.append(f"# {key}\n{cell}")
 
-    def run_cell(self, line: str, cell: str) -> WorkloadResult | None:
-        """Run a cell as a workload; return how it ended."""
-        try:
-            return self._submit_cell(line, cell)
-        except NotebookError as error:
-            print(error, file=sys.stderr)
-            return None
-
-    def stop_workload(self, line: str) -> None:
-        """Stop the workload of an id."""
-        try:
-            open_connection().call("POST", f"{PREFIX}/{line.strip()}/suspend")
-        except NotebookError as error:
-            print(error, file=sys.stderr)
-
-    def _submit_cell(self, line: str, cell: str) -> WorkloadResult:
+    def run_cell(self, line: str, cell: str) -> WorkloadResult:
+        """Run a cell as a workload; return how it ended. Raises NotebookError."""
         options = parse_options(line)
         history = list(self._shell.history_manager.input_hist_parsed)
         code = collect_code(cell, history, self._included, self._shell.user_ns)
@@ -127,6 +111,10 @@ class MusterCommands:
         name, workload_id = str(made.get("name")), str(made["workloadId"])
         print(f"{name} was submitted: {connection.server}/workloads/{workload_id}")
         return self._follow(connection, name, workload_id)
+
+    def stop_workload(self, line: str) -> None:
+        """Stop the workload of an id. Raises NotebookError."""
+        open_connection().call("POST", f"{PREFIX}/{line.strip()}/suspend")
 
     def _follow(self, connection: RestConnection, name: str, workload_id: str) -> WorkloadResult:
         bar = StatusBar(name)
