@@ -7,12 +7,18 @@ import pytest
 
 from tests.cluster import ROOT
 from tests.delivery.kernel import execute_notebook
-from tests.installation import Installation
+from tests.installation import Installation, eventually
 from tests.rest import Program
 
 pytestmark = pytest.mark.timeout(900)
 
 PASSWORD = "correct horse battery"
+
+
+def count_gpus(program: Program) -> float:
+    """Return how many GPUs Muster knows of."""
+    nodes = program.ask("GET", "/nodes")["nodes"]
+    return float(sum(each["gpuInfo"]["gpuCount"] for each in nodes))
 
 
 def test_the_tutorial_trains_on_data_workers(tmp_path: Path) -> None:
@@ -26,6 +32,7 @@ def test_the_tutorial_trains_on_data_workers(tmp_path: Path) -> None:
             "MUSTER_PROJECT": "team-a",
         }
         (tmp_path / "notebook").mkdir()
+        eventually(lambda: count_gpus(program) == 4)
         outputs = execute_notebook(notebook, tmp_path / "notebook", variables, allow_errors=True)
         workloads = program.ask("GET", "/workloads")["workloads"]
     _, _, _, local, trained, exit_code, pragma = outputs

@@ -78,7 +78,7 @@ def build_body(options: CellOptions, code: str, project: dict[str, Any]) -> dict
     }
     if options.cpus:
         spec["dataDelivery"] = {"workers": options.cpus, "units": options.units}
-    return {
+    body = {
         "name": options.name or "notebook",
         # Each run of a cell is a workload of its own.
         "useGivenNameAsPrefix": not options.name,
@@ -86,3 +86,7 @@ def build_body(options: CellOptions, code: str, project: dict[str, Any]) -> dict
         "clusterId": str(project["clusterId"]),
         "spec": spec,
     }
+    if options.framework == "PyTorch":
+        # All pods run the same script, and then one machine can be all of them.
+        body["noMaster"] = True
+    return body
