@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from tests.cast import Cast, a_spec
 from tests.workloads import objects
-from tests.workloads.cluster_objects import ClusterObjects
+from tests.workloads.cluster_objects import ClusterObjects, jobs, pods
 from tests.workloads.objects import Object, condition
 from workloads import journal
 from workloads.logbook import log_paths, stamps
@@ -96,3 +96,21 @@ def get_data_pod(kube: ClusterObjects, index: int) -> Pod:
 def get_ready_line(worker: int, units: int = 50, **more: Any) -> dict[str, Any]:
     """The line of a data worker whose part, half of 100 units, is prepared."""
     return {"event": "ready", "worker": worker, "units": units, "of": 50, **more}
+
+
+def start_preparing(cast: Cast, **more: Any) -> "DataKube":
+    """Create a workload that waits for 100 units, with two data workers that run."""
+    kube = a_data_workload(cast, **more)
+    journal.record_observations(
+        cast.cluster.pk,
+        [*jobs(kube.data_job(), kube.held_job()), *pods(kube.data_pod(0), kube.data_pod(1))],
+    )
+    return kube
+
+
+def write_log(kube: DataKube, *lines: Any, index: int = 0) -> None:
+    write_lines(get_data_pod(kube, index), *lines)
+
+
+def preparing(worker: int, units: int, rate: float = 5.0) -> dict[str, Any]:
+    return {"event": "preparing", "worker": worker, "units": units, "of": 50, "rate": rate}

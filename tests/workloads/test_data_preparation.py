@@ -19,17 +19,20 @@ from tests.workloads.data_workers import (
     a_data_workload,
     get_data_pod,
     get_ready_line,
-    write_lines,
+    preparing,
+    start_preparing,
+    write_log,
 )
 from tests.workloads.objects import condition
 from tests.workloads.pod_histories import decode_counts
-from workloads import journal, queries
+from workloads import journal
 from workloads.journal import Observation
 from workloads.journal.pod_counting import find_miscounted_workloads
 from workloads.kube_objects import ATTEMPT, DATA_WORKER, ROLE, WAITS_FOR_DATA
 from workloads.manifests import keys
-from workloads.models import DataPreparation, Event, Pod, RankDelivery
+from workloads.models import DataPreparation, Event, Pod
 from workloads.tasks import follow_preparations
+from workloads.tasks import preparing as preparing_steps
 from workloads.tasks.preparing import build_resumption
 
 CREATED, RUNNING = condition("Created"), condition("Running")
@@ -43,36 +46,7 @@ def logs(tmp_path: Path, settings: Any) -> None:
 @pytest.fixture
 def kube(cast: Cast) -> DataKube:
     """A workload that waits for 100 units, with two data workers that run."""
-    found = a_data_workload(cast)
-    journal.record_observations(
-        cast.cluster.pk,
-        [
-            *jobs(found.data_job(), found.held_job()),
-            *pods(found.data_pod(0), found.data_pod(1)),
-        ],
-    )
-    return found
-
-
-def preparing(worker: int, units: int, rate: float = 5.0) -> dict[str, Any]:
-    return {"event": "preparing", "worker": worker, "units": units, "of": 50, "rate": rate}
-
-
-def rank(number: int, waited: float, computed: float, **more: Any) -> dict[str, Any]:
-    spent = {"rank": number, "waited": waited, "computed": computed, "span": 600.0}
-    return {
-        "event": "rank",
-        **spent,
-        "depth": 4,
-        "rate": 512.0,
-        "delivered": 51_200,
-        "epoch": 2,
-        **more,
-    }
-
-
-def write_log(kube: DataKube, *lines: Any, index: int = 0) -> None:
-    write_lines(get_data_pod(kube, index), *lines)
+    return start_preparing(cast)
 
 
 def test_the_readers_and_the_builders_use_the_same_keys() -> None:
@@ -333,57 +307,6 @@ def test_the_patch_lets_the_job_go_on_only_as_it_was_read(in_policy: bool) -> No
     }
 
 
-def run_all(cast: Cast, kube: DataKube) -> None:
-    up = [kube.pod("master"), kube.pod("worker", 0), kube.pod("worker", 1)]
-    journal.record_observations(
-        cast.cluster.pk, [*jobs(kube.resumed_job(CREATED, RUNNING)), *pods(*up)]
-    )
-    follow_preparations()
-
-
-def test_the_counters_of_ranks_are_kept_and_say_what_would_have_covered_the_waiting(
-    cast: Cast, kube: DataKube
-) -> None:
-    run_all(cast, kube)
-    DataPreparation.objects.update(sampled_at=None)
-    by_rank = {pod.rank: pod for pod in Pod.objects.exclude(role="data-worker")}
-    write_lines(by_rank[0], rank(0, 10, 590), b"step 1", rank(0, 400, 200, delivered=7))
-    write_lines(by_rank[1], rank(1, 300, 300), b"x", rank(9, 1e13, 1))
-    follow_preparations()
-    assert list(RankDelivery.objects.values_list("rank", "waited", "delivered")) == [
-        (0, 400, 7),
-        (1, 300, 51_200),
-    ]
-    with CaptureQueriesContext(connection) as captured:
-        view = queries.load_delivery(kube.row())
-    assert len(captured) == 5, "one is of the row itself"
-    assert view is not None
-    assert [each.rank for each in view.ranks] == [0, 1]
-    assert (view.suggested_workers, round(view.waited_share or 0, 2)) == (5, 0.58)
-    assert view.sentence == (
-        "GPUs waited 58 % of the last 10 min for data; five data workers would have covered it."
-    )
-    assert (view.rank_count, view.elements_per_second, view.is_recent) == (2, 1024, True)
-    assert [each.pod for each in view.workers] == ["train1-data-0-pods0", "train1-data-1-pods0"]
-
-
-def test_a_list_asks_once_for_those_that_prepare_and_else_not_at_all(
-    cast: Cast, kube: DataKube
-) -> None:
-    other = journal.create_workload(a_spec(cast.team_a, "plain"), project=cast.team_a, user=None)
-    with CaptureQueriesContext(connection) as captured:
-        assert queries.load_preparations([other]) == {}
-        assert queries.load_delivery(other) is None
-    assert len(captured) == 0
-    write_log(kube, preparing(0, 25))
-    follow_preparations()
-    rows = [kube.row(), other]
-    with CaptureQueriesContext(connection) as captured:
-        found = queries.load_preparations(rows)
-    assert len(captured) == 1
-    assert (found[rows[0].pk].prepared, found[rows[0].pk].percent) == (25, 25)
-
-
 def test_one_run_asks_as_often_for_many_attempts_as_for_one(cast: Cast, kube: DataKube) -> None:
     with CaptureQueriesContext(connection) as one:
         follow_preparations()
@@ -439,3 +362,19 @@ def test_events_about_data_workers_are_in_the_history(cast: Cast, kube: DataKube
         "FailedCreate",
         "Pulling",
     ]
+
+
+def test_a_run_without_time_goes_on_where_the_last_one_ended(
+    cast: Cast, kube: DataKube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = a_data_workload(cast, name="other")
+    journal.record_observations(
+        cast.cluster.pk, [*jobs(other.data_job(), other.held_job()), *pods(other.data_pod(0))]
+    )
+    write_log(kube, preparing(0, 10))
+    write_log(other, preparing(0, 20))
+    monkeypatch.setattr(preparing_steps, "MOST_SECONDS", -1.0)
+    follow_preparations()
+    assert [each.preparation().prepared for each in (kube, other)] == [10, 0]
+    follow_preparations()
+    assert [each.preparation().prepared for each in (kube, other)] == [10, 20]

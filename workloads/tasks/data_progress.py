@@ -38,14 +38,14 @@ def read_workers(
 ) -> Iterator[tuple[DataPreparation, CurrentWorkers]]:
     """Yield how far the data workers of these attempts are, by what their logs say. Two queries.
 
-    After `deadline`, by the monotonic clock, no further logs are read.
+    After `deadline`, by the monotonic clock, only the logs of the first are read.
     """
     if not rows:
         return
     pods = _load_data_pods(rows)
     logs = _load_logs([pod.pk for each in pods.values() for pod in each.values()])
-    for row in rows:
-        if deadline is not None and time.monotonic() > deadline:
+    for place, row in enumerate(rows):
+        if place and deadline is not None and time.monotonic() > deadline:
             return
         yield row, _read_attempt(row, pods.get(row.workload_id, {}), logs)
 

@@ -6,7 +6,7 @@ What they know is in rows and in captured logs. The cluster is asked only to let
 import logging
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.utils import timezone
@@ -79,11 +79,16 @@ def _follow_attempts(now: datetime) -> None:
     global _last_key
     deadline = time.monotonic() + MOST_SECONDS
     rows = _load_rows(_last_key)
-    _last_key = rows[-1].pk if len(rows) == MOST_ATTEMPTS else 0
     preparing = [each for each in rows if _is_preparing(each)]
-    journal.record_preparations(list(_find_changes(preparing, now, deadline)))
+    current = list(data_progress.read_workers(preparing, deadline))
+    changes = [_find_change(row, workers, now) for row, workers in current]
+    journal.record_preparations([each for each in changes if each is not None])
     for row in rows:
         _request_next_step(row, now, deadline)
+    # Where logs are so long that a run does not read all, the next goes on with the others.
+    reached = rows if len(current) == len(preparing) else [row for row, _ in current]
+    is_whole = reached is rows and len(rows) < MOST_ATTEMPTS
+    _last_key = 0 if is_whole or not reached else reached[-1].pk
 
 
 def _load_rows(behind: int) -> Sequence[DataPreparation]:
@@ -170,15 +175,6 @@ def _record_failure(row: DataPreparation, now: datetime) -> None:
         journal.record_data_failure(workload.pk, row.attempt, reason)
 
 
-def _find_changes(
-    rows: Sequence[DataPreparation], now: datetime, deadline: float
-) -> Iterator[PreparationChange]:
-    """Yield what is new of these attempts, which all prepare data."""
-    for row, current in data_progress.read_workers(rows, deadline):
-        if (change := _find_change(row, current, now)) is not None:
-            yield change
-
-
 def _find_change(
     row: DataPreparation, current: CurrentWorkers, now: datetime
 ) -> PreparationChange | None:
@@ -240,6 +236,7 @@ def resume(workload_id: str) -> None:
             client = connections.get_client(workload.cluster)
             if not client.pending.is_crowded(count_silent_threads()):
                 _resume_job(client, workload, row)
+                _paused_until.pop(workload.pk, None)
         except (Conflict, Gone):
             return
         except Rejected as error:
@@ -260,7 +257,7 @@ def _may_resume(workload: Workload) -> bool:
         and workload.status == Status.PREPARING
         and cluster.is_enabled
         and cluster.unreachable_since is None
-        and time.monotonic() >= _paused_until.pop(workload.pk, 0.0)
+        and time.monotonic() >= _paused_until.get(workload.pk, 0.0)
     )
 
 

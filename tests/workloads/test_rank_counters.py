@@ -1,0 +1,98 @@
+"""How long ranks waited for data, out of their logs, and what pages ask of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.cast import Cast, a_spec
+from tests.workloads.cluster_objects import jobs, pods
+from tests.workloads.data_workers import (
+    DataKube,
+    preparing,
+    start_preparing,
+    write_lines,
+    write_log,
+)
+from tests.workloads.objects import condition
+from workloads import journal, queries
+from workloads.models import DataPreparation, Pod, RankDelivery
+from workloads.tasks import follow_preparations
+
+CREATED, RUNNING = condition("Created"), condition("Running")
+
+
+@pytest.fixture(autouse=True)
+def logs(tmp_path: Path, settings: Any) -> None:
+    settings.LOGS = tmp_path
+
+
+@pytest.fixture
+def kube(cast: Cast) -> DataKube:
+    return start_preparing(cast)
+
+
+def rank(number: int, waited: float, computed: float, **more: Any) -> dict[str, Any]:
+    spent = {"rank": number, "waited": waited, "computed": computed, "span": 600.0}
+    return {
+        "event": "rank",
+        **spent,
+        "depth": 4,
+        "rate": 512.0,
+        "delivered": 51_200,
+        "epoch": 2,
+        **more,
+    }
+
+
+def run_all(cast: Cast, kube: DataKube) -> None:
+    up = [kube.pod("master"), kube.pod("worker", 0), kube.pod("worker", 1)]
+    journal.record_observations(
+        cast.cluster.pk, [*jobs(kube.resumed_job(CREATED, RUNNING)), *pods(*up)]
+    )
+    follow_preparations()
+
+
+def test_the_counters_of_ranks_are_kept_and_say_what_would_have_covered_the_waiting(
+    cast: Cast, kube: DataKube
+) -> None:
+    run_all(cast, kube)
+    DataPreparation.objects.update(sampled_at=None)
+    by_rank = {pod.rank: pod for pod in Pod.objects.exclude(role="data-worker")}
+    write_lines(by_rank[0], rank(0, 10, 590), b"step 1", rank(0, 400, 200, delivered=7))
+    write_lines(by_rank[1], rank(1, 300, 300), b"x", rank(9, 1e13, 1))
+    follow_preparations()
+    assert list(RankDelivery.objects.values_list("rank", "waited", "delivered")) == [
+        (0, 400, 7),
+        (1, 300, 51_200),
+    ]
+    with CaptureQueriesContext(connection) as captured:
+        view = queries.load_delivery(kube.row())
+    assert len(captured) == 5, "one is of the row itself"
+    assert view is not None
+    assert [each.rank for each in view.ranks] == [0, 1]
+    assert (view.suggested_workers, round(view.waited_share or 0, 2)) == (5, 0.58)
+    assert view.sentence == (
+        "GPUs waited 58 % of the last 10 min for data; five data workers would have covered it."
+    )
+    assert (view.rank_count, view.elements_per_second, view.is_recent) == (2, 1024, True)
+    assert [each.pod for each in view.workers] == ["train1-data-0-pods0", "train1-data-1-pods0"]
+
+
+def test_a_list_asks_once_for_those_that_prepare_and_else_not_at_all(
+    cast: Cast, kube: DataKube
+) -> None:
+    other = journal.create_workload(a_spec(cast.team_a, "plain"), project=cast.team_a, user=None)
+    with CaptureQueriesContext(connection) as captured:
+        assert queries.load_preparations([other]) == {}
+        assert queries.load_delivery(other) is None
+    assert len(captured) == 0
+    write_log(kube, preparing(0, 25))
+    follow_preparations()
+    rows = [kube.row(), other]
+    with CaptureQueriesContext(connection) as captured:
+        found = queries.load_preparations(rows)
+    assert len(captured) == 1
+    assert (found[rows[0].pk].prepared, found[rows[0].pk].percent) == (25, 25)
