@@ -70,10 +70,21 @@ def serve_socket(control: Connection, size: int, count: int) -> None:
 
 
 def fetch_socket(port: int, size: int, count: int) -> Iterator[None]:
-    """Take elements out of a socket, each into a buffer of its own."""
+    """Take elements out of a socket, each into memory of its own, as a rank needs them."""
+    import numpy as np
+
     with socket.create_connection(("127.0.0.1", port)) as link:
         for _ in range(count):
-            receive_exactly(link, memoryview(bytearray(size)))
+            receive_exactly(link, memoryview(np.empty(size, dtype=np.uint8)))
+            yield
+
+
+def fetch_overwriting(port: int, size: int, count: int) -> Iterator[None]:
+    """Take elements out of a socket, each over the one before: the most that there can be."""
+    element = memoryview(bytearray(size))
+    with socket.create_connection(("127.0.0.1", port)) as link:
+        for _ in range(count):
+            receive_exactly(link, element)
             yield
 
 
@@ -223,6 +234,7 @@ Serve = Callable[[Connection, int, int], None]
 Fetch = Callable[[int, int, int], Iterator[None]]
 TRANSPORTS: dict[str, tuple[str, Serve, Fetch]] = {
     "plain socket copy": ("socket", serve_socket, fetch_socket),
+    "overwriting socket": ("socket", serve_socket, fetch_overwriting),
     "muster_delivery": ("zmq", serve_delivery, fetch_delivery),
     "ZeroMQ alone": ("zmq", serve_zeromq, fetch_zeromq),
     "gRPC": ("grpc", serve_grpc, fetch_grpc),
