@@ -12,6 +12,7 @@ from collections import OrderedDict
 
 NONCE_BYTES = 32
 MAC_BYTES = 32
+SEAL_BYTES = 8 + MAC_BYTES
 LEAST_KEY_BYTES = 16
 TICKET_SECONDS = 120.0
 """How far the clocks of two machines may differ, and how long a ticket is good."""
@@ -126,7 +127,7 @@ class Session:
 
     def unseal(self, seal: bytes, *parts: bytes) -> None:
         """Take the next message of the other end. Raises NotAuthentic for any other."""
-        if len(seal) != 8 + MAC_BYTES:
+        if len(seal) != SEAL_BYTES:
             raise NotAuthentic("a seal has the wrong length")
         counter = seal[:8]
         self._receiving.verify(seal[8:], b"message", counter, *parts)

@@ -1,28 +1,27 @@
 """The layout of messages between a rank and a data worker, sealed by their session.
 
-A message has the frames: kind, seal, header (JSON), then what the header is about. The seal signs
-kind, header, the lengths of all frames and the first of them, which describes the rest.
+A message has an envelope (kind, seal and header, which is JSON) and the frames that the header is
+about. The seal signs the header, the lengths of all frames and the first, which describes the rest.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Union
+from typing import Any
 
-from muster_delivery.authentication import NotAuthentic, Session
+from muster_delivery.authentication import SEAL_BYTES, NotAuthentic, Session
 from muster_delivery.store import Buffer
 
 HELLO, CHALLENGE, PROOF, WELCOME = b"H", b"C", b"P", b"W"
 """The four messages of the handshake."""
 MESSAGE = b"M"
 LARGEST_HEADER = 1 << 20
+LARGEST_ENVELOPE = 1 + SEAL_BYTES + LARGEST_HEADER
 LARGEST_SIGNED = 16 << 20
 """The first frame after the header is hashed, so it is not to be large."""
 LARGEST_FRAME = 1 << 30
 MOST_FRAMES = 4096
-
-Part = Union[bytes, memoryview]
 
 
 def measure(frame: Buffer) -> int:
@@ -43,24 +42,22 @@ def build_message(
             f"A batch has a part of {max(lengths):,} bytes; {LARGEST_FRAME:,} can be delivered."
         )
     seal = session.seal(*_list_signed(content, frames, lengths))
-    return [MESSAGE, seal, content, *frames]
+    return [MESSAGE + seal + content, *frames]
 
 
 def open_message(session: Session, parts: Sequence[memoryview]) -> dict[str, Any]:
-    """Return the header of a message; what follows it starts at the fourth part.
+    """Return the header of a message; what follows it starts at the second part.
 
     Nothing is decoded before the seal was found right. Raises NotAuthentic.
     """
-    if not 3 <= len(parts) <= MOST_FRAMES + 3 or bytes(parts[0][:2]) != MESSAGE:
+    if not 1 <= len(parts) <= MOST_FRAMES + 1 or bytes(parts[0][:1]) != MESSAGE:
         raise NotAuthentic("a message has another layout")
-    frames = parts[3:]
+    envelope, frames = parts[0], parts[1:]
     lengths = [frame.nbytes for frame in frames]
-    if parts[2].nbytes > LARGEST_HEADER or (lengths and lengths[0] > LARGEST_SIGNED):
+    if envelope.nbytes > LARGEST_ENVELOPE or (lengths and lengths[0] > LARGEST_SIGNED):
         raise NotAuthentic("a message has too large a header")
-    if parts[1].nbytes > 64:
-        raise NotAuthentic("a seal has the wrong length")
-    content = bytes(parts[2])
-    session.unseal(bytes(parts[1]), *_list_signed(content, frames, lengths))
+    seal, content = bytes(envelope[1 : 1 + SEAL_BYTES]), bytes(envelope[1 + SEAL_BYTES :])
+    session.unseal(seal, *_list_signed(content, frames, lengths))
     header = json.loads(content)
     if not isinstance(header, dict):
         raise NotAuthentic("a header is not an object")

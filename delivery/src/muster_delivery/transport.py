@@ -33,8 +33,8 @@ from muster_delivery.authentication import (
 from muster_delivery.messages import (
     CHALLENGE,
     HELLO,
+    LARGEST_ENVELOPE,
     LARGEST_FRAME,
-    LARGEST_HEADER,
     PROOF,
     WELCOME,
     build_message,
@@ -154,7 +154,7 @@ class Server:
         self._zap = self._context.socket(zmq.REP)
         self._zap.bind(ZAP_ADDRESS)
         self._router = self._context.socket(zmq.ROUTER)
-        _set_options(self._router, largest=LARGEST_HEADER)
+        _set_options(self._router, largest=LARGEST_ENVELOPE)
         self._router.setsockopt(zmq.PLAIN_SERVER, 1)
         self._router.setsockopt(zmq.ZAP_DOMAIN, b"muster-delivery")
         self._router.setsockopt(zmq.ROUTER_MANDATORY, 1)
@@ -282,7 +282,7 @@ class Server:
     def _take_request(
         self, identity: bytes, peer: _Peer, session: Session, parts: Sequence[memoryview]
     ) -> None:
-        if len(parts) != 3:
+        if len(parts) != 1:
             raise NotAuthentic("a request has frames")
         request = open_message(session, parts)
         if not request:
@@ -508,7 +508,7 @@ class _Connection(threading.Thread):
                 return
             buffers = [part.buffer for part in parts]
             header = open_message(session, buffers)
-            self._events.put(Answer(self.worker, header, buffers[3:]))
+            self._events.put(Answer(self.worker, header, buffers[1:]))
 
     def _set_session(self, session: Session | None) -> None:
         with self._lock:
