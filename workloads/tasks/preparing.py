@@ -55,7 +55,7 @@ _WORKLOAD_FIELDS = tuple(
     for name in (
         *("name", "status", "attempt", "desired", "released_at", "reason", "data_workers"),
         *("job", "job_uid", "data_job", "ended_at", "cluster_id", "project_id", "pod_counts"),
-        *("cluster__captured_until", "cluster__unreachable_since"),
+        *("cluster__captured_until", "cluster__unreachable_since", "cluster__is_enabled"),
     )
 )
 _last_key = 0
@@ -116,7 +116,8 @@ def _request_next_step(row: DataPreparation, now: datetime, deadline: float) -> 
         return
     if workload.status in TERMINAL:
         rank_counters.record_counters(row, now, deadline)
-        tidy_data.enqueue(str(workload.pk))
+        if workload.cluster.is_enabled and workload.cluster.unreachable_since is None:
+            tidy_data.enqueue(str(workload.pk))
         return
     if workload.status not in ACTIVE or workload.job is None:
         return
