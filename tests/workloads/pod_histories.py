@@ -231,13 +231,14 @@ class PodHistory:
             assert (row.running_pods, row.gpus_allocated) == (0, 0)
             assert (row.cpu_allocated, row.memory_allocated) == (0, 0)
             return
-        data = [each for each in live if is_data_worker(each.data, row.name)]
-        foreign_data = [each for each in live if each not in data and each.role == DATA_WORKER]
+        all_data = [each for each in live if each.role == DATA_WORKER]
+        # Without a job any pod is its own.
+        data = [each for each in all_data if row.job is None or is_data_worker(each.data, row.name)]
         assert {key: count for key, count in kept.data.items() if key != "foreign"} == (
             count_pods([build_pod_view(each.data) for each in data]).data
         )
         assert all(each.rank is None for each in data)
-        live = [each for each in live if each not in (*data, *foreign_data)]
+        live = [each for each in live if each not in all_data]
         own = [each for each in live if row.job is None or is_own_pod(row.job, each.data)]
         views = [build_pod_view(each.data) for each in own]
         counted = count_pods(views)
