@@ -62,7 +62,7 @@ TEMPLATES = {
         "Data that loads five times as slowly as it is trained on: 4 data workers without GPUs "
         "prepare it before the GPUs are taken, and go on beside the training",
         "slow-loader",
-        ("--steps", "300", "--batches", "400", "--checkpoint", CHECKPOINTS.path),
+        ("--steps", "200", "--batches", "400", "--checkpoint", CHECKPOINTS.path),
         workers=1,
         data_delivery=DataDelivery(
             workers=4, units=5120, compute=Compute(cpu_request="0.1", memory_request="100M")

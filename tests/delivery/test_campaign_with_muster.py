@@ -1,7 +1,8 @@
 """Random runs of the example under Muster, in which data workers, ranks and Muster's processes are
 killed: in what the ranks acknowledged, nothing is lost and nothing is doubled.
 
-MUSTER_CAMPAIGN_SEED repeats a campaign, MUSTER_CAMPAIGN_RUNS says how many runs the long one has.
+MUSTER_CAMPAIGN_SEED repeats a campaign, MUSTER_CAMPAIGN_RUNS says how many runs it has. The journey
+of data delivery has one as a sample.
 """
 
 import os
@@ -21,7 +22,7 @@ from tests.delivery_stage import (
 )
 
 SEED = int(os.environ.get("MUSTER_CAMPAIGN_SEED") or random.SystemRandom().randrange(10**9))
-LONG_RUNS = int(os.environ.get("MUSTER_CAMPAIGN_RUNS") or 100)
+RUNS = int(os.environ.get("MUSTER_CAMPAIGN_RUNS") or 100)
 MUSTER = ("web", "worker", "beat", "follow", "capture")
 VICTIMS = ("data worker", "data worker", "data worker", "rank", "muster", "localkube")
 BATCH = 2
@@ -142,12 +143,7 @@ def test_what_is_lost_or_doubled_is_found() -> None:
     assert compare_epochs([{1: [0, 1]}], 2, set(range(4))) == ["no epoch is whole"]
 
 
-@pytest.mark.timeout(400)
-def test_a_random_run_loses_nothing_and_doubles_nothing(stage: DeliveryStage) -> None:
-    run_campaign(stage, 1)
-
-
 @pytest.mark.long
 @pytest.mark.timeout(3 * 3600)
 def test_a_hundred_random_runs_lose_nothing_and_double_nothing(stage: DeliveryStage) -> None:
-    run_campaign(stage, LONG_RUNS)
+    run_campaign(stage, RUNS)

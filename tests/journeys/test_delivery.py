@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.delivery.test_campaign_with_muster import run_campaign
 from tests.delivery_stage import (
     CHECKPOINTS,
     Delivered,
@@ -129,3 +130,8 @@ def test_only_rank_0_writes_where_it_alone_may(
     page = stage.reader().page(f"/workloads/{training.id}/details")
     is_enforced = "not enforced here" not in page
     assert ("refused" in training.log("writing-worker-0")) == is_enforced
+
+
+def test_a_random_run_with_kills_loses_nothing_and_doubles_nothing(stage: DeliveryStage) -> None:
+    """A sample of the campaign, whose seed is printed."""
+    run_campaign(stage, 1)
