@@ -70,7 +70,7 @@ bench: $(VENV)/.development
 # Pins what requirements*.txt allow, with hashes, for every Python from 3.11 on. uv does not read pip's configuration: hand the index over.
 lock: $(BIN)/python
 	$(PIP) install uv
-	for set in requirements requirements-postgres requirements-s3 requirements-dev; do \
+	for set in requirements requirements-postgres requirements-s3 requirements-otel requirements-dev; do \
 	  case $$set in requirements) beside=;; *) beside="-c requirements.lock";; esac; \
 	  UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}" \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade $$beside $$set.txt -o $$set.lock; \
