@@ -15,6 +15,9 @@ from django.conf import settings
 from django.db import close_old_connections, transaction
 
 from console import liveness
+from console.metrics.instruments import STEPS_SENT
+from console.metrics.steps import measure_step
+from console.spans import tracing
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
@@ -69,6 +72,7 @@ class Step:
     def _send(self, arguments: tuple[str | int, ...], seconds: float | None = None) -> None:
         began = time.monotonic()
         if began < Step._paused_until:
+            self._count_sent("refused")
             log.warning(
                 "%s%r is not queued, for the broker hangs; the sweep will",
                 self._task.name,
@@ -76,12 +80,15 @@ class Step:
             )
             return
         try:
-            self._task.apply_async(args=arguments, countdown=seconds)
+            self._task.apply_async(
+                args=arguments, countdown=seconds, headers=tracing.build_headers()
+            )
         # The broker's client raises what its transport raises.
         except Exception as error:  # noqa: BLE001
             if time.monotonic() - began > BROKER_SLOW_SECONDS:
                 # On the class: the broker hangs for all steps of this process alike.
                 Step._paused_until = time.monotonic() + BROKER_PAUSE_SECONDS
+            self._count_sent("refused")
             log.warning(
                 "%s%r could not be queued (%s: %s); the sweep will",
                 self._task.name,
@@ -89,6 +96,11 @@ class Step:
                 type(error).__name__,
                 error,
             )
+            return
+        self._count_sent("queued")
+
+    def _count_sent(self, outcome: str) -> None:
+        STEPS_SENT.labels(self._function.__name__, outcome).inc()
 
 
 def step(function: Callable[P, None]) -> Step:
@@ -97,13 +109,17 @@ def step(function: Callable[P, None]) -> Step:
     Its errors are logged and end nothing but itself.
     """
 
+    name = function.__name__
+
     @functools.wraps(function)
     def run(*arguments: P.args, **named: P.kwargs) -> None:
         # No request ends in a worker: a connection that the database has dropped since the last
         # step would fail this one.
         close_old_connections()
         try:
-            function(*arguments, **named)
+            parent = _find_parent_span()
+            with tracing.open_span(f"step {name}", {}, parent), measure_step(name):
+                function(*arguments, **named)
         finally:
             close_old_connections()
 
@@ -111,3 +127,9 @@ def step(function: Callable[P, None]) -> Step:
         function,
         app.task(name=f"{function.__module__}.{function.__name__}", ignore_result=True)(run),
     )
+
+
+def _find_parent_span() -> str:
+    """Return the span in which this step was asked for; "" without traces."""
+    task = app.current_worker_task
+    return str(getattr(task.request, "traceparent", None) or "") if task is not None else ""

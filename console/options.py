@@ -47,6 +47,14 @@ def _check_nodes(text: str) -> str:
     return text
 
 
+def _check_metrics_token(text: str) -> str:
+    """Check that a token cannot be guessed, and can be sent in a header."""
+    if text and not re.fullmatch(r"[!-~]{20,200}", text):
+        # It is a secret, so it is not repeated.
+        raise ValueError("it has to be 20 to 200 printable ASCII characters without spaces")
+    return text
+
+
 def split_list(text: str) -> list[str]:
     """Return the parts of a comma-separated text."""
     return [part.strip() for part in text.split(",") if part.strip()]
@@ -291,6 +299,20 @@ class Options(BaseSettings):
         description=(
             "for how long after a password was given a refresh token gets access tokens; 0 gives "
             "none"
+        ),
+    )
+    metrics_token: Annotated[str, AfterValidator(_check_metrics_token)] = Field(
+        "",
+        description=(
+            "the bearer token for which /metrics answers; where it is empty, it answers programs "
+            "on the same machine alone, and nobody in production"
+        ),
+    )
+    traces_url: Annotated[str, _url_validator("https", "http")] = Field(
+        "",
+        description=(
+            "an OpenTelemetry collector that gets traces by OTLP over HTTP, as "
+            "http://collector:4318 (install requirements-otel.txt); none are made where it is empty"
         ),
     )
     log_level: str = Field(

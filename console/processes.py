@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from console import spans
 from console.options import Options
 
 BASE = Path(__file__).resolve().parent.parent
@@ -55,7 +56,7 @@ def build_command(name: str, options: Options, *, listener: int | None = None) -
             "--no-access-log",
             "--no-server-header",
             "--lifespan",
-            "off",
+            "on",
             "--log-level",
             level,
         ]
@@ -113,6 +114,11 @@ def find_refusals(options: Options) -> list[str]:
         refusals.append(
             "MUSTER_DATABASE_URL names PostgreSQL, but its driver is not installed. "
             f"Run: {sys.executable} -m pip install -r {BASE / 'requirements-postgres.lock'}"
+        )
+    if options.traces_url and (missing := spans.find_missing_package()):
+        refusals.append(
+            f"MUSTER_TRACES_URL names a collector, but the package {missing} is not installed. "
+            f"Run: {sys.executable} -m pip install -r {BASE / 'requirements-otel.lock'}"
         )
     return refusals
 

@@ -9,6 +9,7 @@ handler500 = "console.errors.server_error"
 
 urlpatterns = [
     path("", include("console.health")),
+    path("", include("console.metrics.views")),
     path("", include("projects.urls")),
     path("", include("clusters.urls")),
     path("", include("environments.urls")),

@@ -25,6 +25,7 @@ from console.connection_bounds import (
     compute_max_connections,
 )
 from console.errors import build_error_body
+from console.metrics.requests import is_event_stream
 from console.options import read_options
 
 HEAD_SECONDS = 10.0
@@ -216,7 +217,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Call the application; while it streams events the connection does not count."""
 
         async def send_counted(message: Mapping[str, Any]) -> None:
-            if message["type"] == "http.response.start" and _is_event_stream(message):
+            if message["type"] == "http.response.start" and is_event_stream(message):
                 self._count(False)
             await send(message)
 
@@ -323,13 +324,6 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self._timer = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
-
-
-def _is_event_stream(message: Mapping[str, Any]) -> bool:
-    return any(
-        name.lower() == b"content-type" and value.startswith(b"text/event-stream")
-        for name, value in message.get("headers", ())
-    )
 
 
 _read_options = functools.cache(read_options)

@@ -6,12 +6,14 @@ class Workloads(AppConfig):
 
     def ready(self) -> None:
         from clusters import seams as of_clusters
+        from console.metrics import shared
         from environments import seams as of_environments
         from projects import seams as of_projects
         from workloads import (
             asset_rules,
             asset_uses,
             cluster_removal,
+            journal_figures,
             policy_editing,
             project_removal,
         )
@@ -19,6 +21,7 @@ class Workloads(AppConfig):
         from workloads.overview import project_page
         from workloads.queries import frameworks, node_capacity, node_pods, removal_blockers
 
+        shared.SHARED_FIGURES.register(journal_figures)
         of_projects.PROJECT_CONTENTS.register(project_removal)
         of_projects.QUOTA_USAGE.register(removal_blockers)
         of_projects.PROJECT_OVERVIEW.register(project_page)

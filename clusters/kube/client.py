@@ -23,6 +23,7 @@ from clusters.kube.pending_requests import PendingRequests
 from clusters.kube.rate_limits import RateLimiter
 from clusters.kube.recovery import Recovery
 from clusters.kube.sockets import Cancellation
+from console.spans import tracing
 
 JSON = "application/json"
 USER_AGENT = "muster"
@@ -253,6 +254,26 @@ class Client:
         self.rate_limiter.wait_turn(self.timeouts.rate_limit, cancellation.event)
         if self._get_token is not None and (token := self._get_token()):
             self._api.configuration.api_key["authorization"] = f"Bearer {token}"
+        with tracing.open_span(
+            f"cluster {method} {describe_path(path)}",
+            {"http.request.method": method, "server.address": self.access.server},
+        ):
+            return self._exchange(
+                method, path, query, body, content_type, accept, cancellation, read_timeout
+            )
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        body: Any,
+        content_type: str,
+        accept: str,
+        cancellation: Cancellation,
+        read_timeout: float,
+    ) -> urllib3.BaseHTTPResponse:
+        """Send one request, and return its 2xx answer. Raises KubeError."""
         headers = {"Accept": accept}
         if body is not None:
             headers["Content-Type"] = content_type
@@ -327,6 +348,20 @@ class Client:
             with contextlib.suppress(*_TRANSPORT_ERRORS):
                 response.release_conn()
         return b"".join(parts)
+
+
+def describe_path(path: str) -> str:
+    """Return which kind of objects a path is about, without the names in it.
+
+    /api/v1/namespaces/team/pods/rank-0/log becomes pods/log.
+    """
+    parts = path.strip("/").split("/")
+    if parts[0] not in ("api", "apis"):
+        return parts[0]
+    parts = parts[2:] if parts[0] == "api" else parts[3:]
+    if parts[:1] == ["namespaces"] and len(parts) > 2:
+        parts = parts[2:]
+    return "/".join(parts[:1] + parts[2:3]) or "discovery"
 
 
 def translate_error(error: BaseException) -> Unavailable:

@@ -28,6 +28,7 @@ UNSEEN: dict[str, str] = {
         (
             "healthz",
             "readyz",
+            "metrics",
             "workloads-changes",
             "workloads-live",
             "workload-live",

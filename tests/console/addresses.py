@@ -44,6 +44,7 @@ EVERY = {address.name: address for address in list_addresses()}
 OPEN = {
     "healthz",
     "readyz",
+    "metrics",
     "sign-in",
     "sign-in-code",
     "sign-on",

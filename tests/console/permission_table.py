@@ -52,6 +52,7 @@ _ACCOUNT = _list_needs("service-accounts")
 SIGNING_IN: dict[str, dict[str, Rule]] = {
     "healthz": {"GET": OPEN},
     "readyz": {"GET": OPEN},
+    "metrics": {"GET": OPEN},
     "sign-in": {"GET": OPEN, "POST": OPEN},
     "sign-out": {"POST": SIGNED_IN},
     "sign-in-code": {"GET": OPEN, "POST": OPEN},

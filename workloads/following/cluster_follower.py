@@ -18,6 +18,7 @@ from clusters.capabilities import UNKNOWN, Capabilities
 from clusters.kube.errors import Unauthorized
 from clusters.kube.resources import Resource
 from clusters.models import Cluster
+from console.metrics.instruments import JOURNAL_FAILURES, JOURNAL_LAG
 from workloads import journal
 from workloads.following.health import ClusterHealth
 from workloads.following.sources import (
@@ -93,6 +94,8 @@ class ClusterFollower:
         """Events that were left out, of which the histories do not say so yet."""
         self._left_out_at = 0.0
         self._health = ClusterHealth(cluster_id)
+        self._contacts: dict[Source, float] = {}
+        """When each followed source last gave a sign of life, in monotonic seconds."""
         self._threads: list[threading.Thread] = []
         self._stop_events: dict[Source, threading.Event] = {}
         """The event that ends the thread of each followed source."""
@@ -112,6 +115,15 @@ class ClusterFollower:
         if capabilities != self._capabilities:
             self._capabilities = capabilities
             self._follow_served_kinds()
+
+    def measure_waiting(self) -> tuple[int, float]:
+        """Return how many changes of objects wait to be written, and how long the oldest does."""
+        return self._items.measure_waiting()
+
+    def measure_watch_age(self) -> float:
+        """Return the seconds since that source gave a sign of life which is silent for longest."""
+        oldest_at = min(list(self._contacts.values()), default=None)
+        return 0.0 if oldest_at is None else time.monotonic() - oldest_at
 
     def stop(self) -> None:
         """Ask all threads to end."""
@@ -134,8 +146,10 @@ class ClusterFollower:
                 self.cluster_id,
             )
             self._stop_events.pop(source).set()
+            self._contacts.pop(source, None)
         for source in wanted:
             if source not in self._stop_events:
+                self._contacts[source] = time.monotonic()
                 end = self._stop_events[source] = threading.Event()
                 self._start_thread(
                     f"{source.resource.plural} of {self.cluster_id}",
@@ -181,7 +195,10 @@ class ClusterFollower:
                     # The source has read the known objects. Its connection is given back, because a
                     # process follows more clusters than it may have connections.
                     connections.close_all()
-                since = since if isinstance(item, SourceFailed) else timezone.now()
+                if not isinstance(item, SourceFailed):
+                    since = timezone.now()
+                    if source in self._contacts:
+                        self._contacts[source] = time.monotonic()
                 # While one page of a listing is written only the next one is read, or a large
                 # cluster's pods would all be in memory.
                 if not self._wait_until_written(last_page, end) or not self._enqueue(item, end):
@@ -261,6 +278,8 @@ class ClusterFollower:
                 if selected is None:
                     selected = self._select_items(batch)
                 self._write_batch(selected)
+                if (arrived_at := self._items.oldest_taken_at) is not None:
+                    JOURNAL_LAG.observe(time.monotonic() - arrived_at)
                 self._report_left_out(LEFT_OUT_SECONDS)
                 self._items.set_stalled(False)
                 return
@@ -281,6 +300,7 @@ class ClusterFollower:
     def _note_database_failure(self, error: Exception) -> None:
         """Let events wait, too, until something could be written."""
         log.warning("the database does not take what was seen: %s", error)
+        JOURNAL_FAILURES.inc()
         self._items.set_stalled(True)
         connections.close_all()
 

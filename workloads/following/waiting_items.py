@@ -39,6 +39,10 @@ class WaitingItems:
         self._names = names
         self._signs: dict[Source, list[Sign]] = {}
         self._objects: dict[object, Item] = {}
+        self._arrived_at: dict[object, float] = {}
+        """When each of the objects arrived first, in monotonic seconds."""
+        self.oldest_taken_at: float | None = None
+        """When the oldest object arrived that was taken last; None where there was none."""
         self._events = WaitingEvents(names)
         self._listing_number = 0
         self._page_count = 0
@@ -67,13 +71,24 @@ class WaitingItems:
         """Return whether a page of a listing waits, whose source waits until it is written."""
         return self._page_count > 0
 
+    def measure_waiting(self) -> tuple[int, float]:
+        """Return how many changes of objects wait, and for how many seconds the oldest does."""
+        with self._condition:
+            oldest_at = next(iter(self._arrived_at.values()), None)
+            waited = 0.0 if oldest_at is None else time.monotonic() - oldest_at
+            return len(self._objects), waited
+
     def take(self, event_limit: int = EVENTS_AT_ONCE) -> list[Item]:
         """Return what is to be written next, in this order; nothing if nothing waits."""
         with self._condition:
             batch: list[Item] = [sign for signs in self._signs.values() for sign in signs]
             self._signs.clear()
+            # Objects lie in the order of their first arrival.
+            self.oldest_taken_at = next(iter(self._arrived_at.values()), None)
             for _ in range(min(BATCH_SIZE, len(self._objects))):
-                item = self._objects.pop(next(iter(self._objects)))
+                key = next(iter(self._objects))
+                item = self._objects.pop(key)
+                del self._arrived_at[key]
                 batch.append(item)
                 if isinstance(item, ListPage):
                     self._page_count -= 1
@@ -143,4 +158,5 @@ class WaitingItems:
             self._listing_number += 1
             self._page_count += isinstance(item, ListPage)
         self._objects[key] = item
+        self._arrived_at[key] = time.monotonic()
         return True

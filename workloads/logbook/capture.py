@@ -17,6 +17,7 @@ from clusters.kube.client import Client
 from clusters.kube.errors import ContainerNotStarted, Gone, KubeError, Rejected
 from clusters.kube.resources import PODS
 from clusters.kube.sockets import Cancellation
+from console.metrics.instruments import LOG_BYTES, LOG_GAPS, LOG_LAG
 from workloads.logbook import stamps
 from workloads.logbook.container_runs import RunState, parse_run_state
 from workloads.logbook.line_reading import LineSplitter
@@ -287,6 +288,7 @@ class LogCapture:
                 break
             fitting.append(line)
         writer.append(fitting)
+        self._measure_lines(writer, fitting)
         self._trouble = ""
         self._update_progress(writer)
         if len(fitting) < len(new_lines):
@@ -296,6 +298,12 @@ class LogCapture:
             )
             return False
         return True
+
+    def _measure_lines(self, writer: LogWriter, lines: Sequence[bytes]) -> None:
+        LOG_BYTES.inc(sum(map(len, lines)) + len(lines))
+        # What an ended run left behind is old because it is read late, and not slowly.
+        if lines and writer.last_ns is not None and self._state is RunState.RUNNING:
+            LOG_LAG.observe(max(0.0, (time.time_ns() - writer.last_ns) / 1e9))
 
     def _check_run(self, client: Client, expected: RunState) -> None:
         """Raise _OtherRun unless the answer that has begun is of the expected run.
@@ -356,6 +364,7 @@ class LogCapture:
         )
 
     def _add_gap(self, cause: str, offset: int | None = None) -> None:
+        LOG_GAPS.inc()
         at = self.progress.size if offset is None else offset
         if len(self.progress.gaps) < MOST_GAPS:
             self.progress.gaps = [

@@ -110,6 +110,16 @@ class LogCollector:
         self._mover: threading.Thread | None = None
 
     @property
+    def cluster(self) -> uuid.UUID:
+        """Return the id of the cluster."""
+        return self._cluster
+
+    @property
+    def stream_count(self) -> int:
+        """Return how many logs are being read."""
+        return sum(job.thread is not None for job in list(self._jobs.values()))
+
+    @property
     def log_count(self) -> int:
         """Return how many logs are read, or wait for it."""
         return len(self._jobs)
