@@ -132,4 +132,8 @@ def step(function: Callable[P, None]) -> Step:
 def _find_parent_span() -> str:
     """Return the span in which this step was asked for; "" without traces."""
     task = app.current_worker_task
-    return str(getattr(task.request, "traceparent", None) or "") if task is not None else ""
+    if task is None:
+        return ""
+    # A worker has the message's headers as attributes; a step that is run in place, as headers.
+    headers = task.request.headers or {}
+    return str(getattr(task.request, "traceparent", None) or headers.get("traceparent") or "")
