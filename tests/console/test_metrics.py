@@ -1,10 +1,12 @@
 """`/metrics`: who gets it, and what it says."""
 
 import asyncio
+import subprocess
 import time
 import zlib
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,13 +19,16 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from clusters import health_figures
 from clusters.models import Cluster
+from console import ports
 from console.celery import app
 from console.metrics import shared, snapshots, views
 from console.metrics.publishing import Publisher
 from console.metrics.requests import ROUTE_KEY, measure_requests
 from console.metrics.steps import measure_step
 from console.models import ProcessFigures
+from console.redis_server import RedisServer
 from tests.cast import Cast
+from tests.installation import eventually
 
 TOKEN = "a-token-of-more-than-twenty"
 
@@ -248,6 +253,38 @@ def test_without_redis_it_is_said_and_the_rest_is_there(client: Client) -> None:
     assert find_value(families, "muster_redis_up") == 0
     assert "muster_queue_length" not in families
     assert find_value(families, "muster_database_up") == 1
+
+
+@pytest.fixture
+def redis_url(tmp_path: Path) -> Iterator[str]:
+    """A Redis server of this test's own."""
+    server = RedisServer(tmp_path / "redis", ports.pick_free_port(), "of-a-test")
+    server.write_settings()
+    with subprocess.Popen(server.command(), stdout=subprocess.DEVNULL) as process:
+        try:
+            eventually(lambda: asyncio.run(server.is_ready()))
+            yield server.url
+        finally:
+            process.terminate()
+
+
+@pytest.mark.django_db
+def test_the_queue_is_counted_by_step_as_far_as_it_is_looked_at(
+    client: Client, settings: Settings, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.REDIS_URL = redis_url
+    with app.connection_for_write(url=redis_url) as broker:
+        for step in ("workloads.tasks.sweeping.sweep", *["clusters.tasks.heartbeats"] * 4):
+            app.tasks[step].apply_async(connection=broker)
+    families = scrape(client)
+    assert find_value(families, "muster_redis_up") == 1
+    assert find_value(families, "muster_queue_length") == 5
+    assert find_value(families, "muster_queue_steps", step="sweep") == 1
+    assert find_value(families, "muster_queue_steps", step="heartbeats") == 4
+    monkeypatch.setattr(shared, "MAX_QUEUED_MESSAGES", 2)
+    families = scrape(client)
+    assert find_value(families, "muster_queue_length") == 5
+    assert find_value(families, "muster_queue_steps", step="heartbeats") == 2
 
 
 def answer_requests(*scopes: dict[str, Any], content_type: bytes = b"text/html") -> None:

@@ -81,7 +81,7 @@ def families(
     """A scrape of an installation all of whose processes have reported."""
     data = tmp_path_factory.mktemp("monitoring") / "var"
     address = f"http://127.0.0.1:{collector.server_port}"
-    with Installation(data, traces_url=address).migrated() as installation:
+    with Installation(data, traces_url=address, poll_seconds=5).migrated() as installation:
 
         def scrape() -> dict[str, Metric] | None:
             status, text = fetch_url(f"{installation.url}/metrics")
@@ -230,11 +230,16 @@ def test_a_collector_gets_the_spans_of_the_processes(
         ("muster-follow", "cluster GET pods"),
     ):
         assert eventually(lambda: collector.find_span(service, name))  # noqa: B023 - it waits
-    # Another step has asked for it, in another message.
-    heartbeat = collector.find_span("muster-worker", "step heartbeat")
-    assert heartbeat.parent_span_id
-    assert heartbeat.parent_span_id in {
-        span.span_id for _, span in collector.spans if span.name == "step heartbeats"
-    }
+    # Another step has asked for it, in a message of the broker.
+    assert eventually(
+        lambda: (
+            {span.parent_span_id for _, span in collector.spans if span.name == "step poll"}
+            & {span.span_id for _, span in collector.spans if span.name == "step poll_all"}
+        )
+    )
     # Of a call of a cluster it is known which step made it.
-    assert collector.find_span("muster-worker", "cluster GET nodes").parent_span_id
+    assert all(
+        span.parent_span_id
+        for service, span in collector.spans
+        if (service, span.name) == ("muster-worker", "cluster GET nodes")
+    )
