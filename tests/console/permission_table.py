@@ -27,6 +27,8 @@ SIGNED_IN = "signed in"
 """For whoever is signed in, each with their own data in it."""
 OWN = "own"
 """Somebody's own: for others it does not exist."""
+PROGRAMS = "programs"
+"""For programs with a token of the settings, or on the same machine: no role lets anybody in."""
 
 Rule = Need | str
 
@@ -52,7 +54,7 @@ _ACCOUNT = _list_needs("service-accounts")
 SIGNING_IN: dict[str, dict[str, Rule]] = {
     "healthz": {"GET": OPEN},
     "readyz": {"GET": OPEN},
-    "metrics": {"GET": OPEN},
+    "metrics": {"GET": PROGRAMS},
     "sign-in": {"GET": OPEN, "POST": OPEN},
     "sign-out": {"POST": SIGNED_IN},
     "sign-in-code": {"GET": OPEN, "POST": OPEN},
