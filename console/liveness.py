@@ -28,6 +28,7 @@ class AliveFileStep(bootsteps.StartStopStep):
 
     def stop(self, parent: Any) -> None:
         self.timer.cancel()
+        process_health.stop()
 
 
 class AliveScheduler(PersistentScheduler):

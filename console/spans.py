@@ -5,6 +5,7 @@ OpenTelemetry is an optional package: nothing of it is imported while no collect
 
 import importlib
 import importlib.util
+import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
@@ -12,6 +13,7 @@ from typing import Protocol
 from django.conf import settings
 
 AttributeValue = str | int
+STOP_SECONDS = 2.0
 EXPORT_MODULE = "console.span_export"
 PACKAGES = ("opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
@@ -77,10 +79,15 @@ class Tracing:
         self._export = export
 
     def stop(self) -> None:
-        """Send what was not sent yet, and make no more spans."""
+        """Send what was not sent yet, and make no more spans.
+
+        A collector that does not answer is given up after STOP_SECONDS.
+        """
         export, self._export = self._export, None
         if export is not None:
-            export.shut_down()
+            sending = threading.Thread(target=export.shut_down, name="last spans", daemon=True)
+            sending.start()
+            sending.join(STOP_SECONDS)
 
     def open_span(
         self, name: str, attributes: Mapping[str, AttributeValue], parent: str = ""

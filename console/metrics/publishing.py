@@ -21,6 +21,7 @@ if typing.TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PUBLISH_SECONDS = 10.0
+STOP_SECONDS = 2.0
 KEPT_FOR = timedelta(days=1)
 """How long the row of an ended process says when it has last done which step."""
 
@@ -40,9 +41,9 @@ class Publisher:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, which stores no more."""
+        """End the thread, which stores no more; a database that hangs holds nobody up."""
         self._stop.set()
-        self._thread.join()
+        self._thread.join(STOP_SECONDS)
 
     def render(self) -> list[Family]:
         """Render the figures of this process as they are now."""

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from console.span_export import OpenTelemetryExport
+from console.span_export import OpenTelemetryExport, build_export
 
 NOTHING_LOADED = """
 import sys
@@ -172,6 +173,18 @@ def test_a_call_of_a_cluster_is_a_span_without_names_and_texts(
 )
 def test_a_path_is_described_without_names(path: str, kind: str) -> None:
     assert describe_path(path) == kind
+
+
+def test_a_collector_that_is_away_holds_up_nobody() -> None:
+    port = ports.pick_free_port()
+    tracing.use_export(build_export("test", f"http://127.0.0.1:{port}"))
+    with tracing.open_span("lost", {}):
+        pass
+    began = time.monotonic()
+    tracing.stop()
+    # OpenTelemetry itself would try again for half a minute.
+    assert time.monotonic() - began < 20
+    assert tracing.build_headers() == {}
 
 
 def test_a_missing_package_is_named_before_anything_starts(

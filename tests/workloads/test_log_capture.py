@@ -18,6 +18,7 @@ from clusters.kube.client import Client
 from clusters.kube.errors import Gone
 from clusters.kube.rate_limits import RateLimiter
 from clusters.kube.resources import PODS
+from console.metrics.instruments import REGISTRY
 from tests.cluster import LocalKube
 from tests.clusters.kube.faults import Request
 from tests.faults.proxy import Mishap, Passage, Proxy, pass_unchanged
@@ -25,6 +26,7 @@ from tests.workloads import pods
 from workloads.logbook.capture import CaptureTarget, LogCapture, TurnEnd, TurnOutcome
 from workloads.logbook.container_runs import RunState, parse_run_state
 
+CAPTURE_COUNTERS = ("muster_log_bytes_total", "muster_log_gaps_total")
 NUMBERED = "n=0; while [ $n -lt {} ]; do echo line $n; n=$((n+1)); sleep {}; done"
 
 
@@ -271,9 +273,15 @@ def test_an_init_container_has_a_log_of_its_own(client: Client, tmp_path: Path) 
 
 def test_a_log_beyond_its_bound_says_what_is_missing(client: Client, tmp_path: Path) -> None:
     reading = capture(pods.start(client, pods.shell("seq 1 100000")), tmp_path, bound=10_000)
+    counted = [REGISTRY.get_sample_value(name) or 0 for name in CAPTURE_COUNTERS]
     assert finish(reading, client) == TurnOutcome(TurnEnd.COMPLETE)
     assert reading.progress.size <= 10_000
     assert "longer than" in reading.progress.gaps[0]["cause"]
+    now = [REGISTRY.get_sample_value(name) or 0 for name in CAPTURE_COUNTERS]
+    assert [after - before for before, after in zip(counted, now, strict=True)] == [
+        reading.progress.size,
+        len(reading.progress.gaps),
+    ]
 
 
 FULL = """

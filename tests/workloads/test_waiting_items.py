@@ -4,6 +4,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
 
 import pytest
 from django.db import connections as databases
@@ -13,6 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from clusters.kube.errors import Unavailable
 from clusters.kube.resources import EVENTS, PODS
+from console.metrics.instruments import REGISTRY
 from tests.cast import Cast, a_spec
 from tests.workloads.cluster_objects import ClusterObjects
 from tests.workloads.objects import condition
@@ -116,6 +118,27 @@ def test_what_changes_again_while_it_waits_is_written_once(
     gone = Observation("pod", first, is_gone=True)
     put_all(items, [gone, Observation("pod", first)])
     assert items.take() == [gone]
+
+
+@pytest.mark.django_db
+def test_what_waits_is_as_old_as_its_first_arrival(
+    items: WaitingItems, quiet: ClusterObjects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(waiting_items, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    assert items.measure_waiting() == (0, 0.0)
+    put_all(items, [Observation("pod", quiet.pod("master"))])
+    clock.now = 103.0
+    # Once more the same, and another one.
+    put_all(items, [Observation("pod", quiet.pod(*of)) for of in [("master",), ("worker", 0)]])
+    clock.now = 107.0
+    assert items.measure_waiting() == (2, 7.0)
+    items.take()
+    assert items.oldest_taken_at == 100.0
+    assert items.measure_waiting() == (0, 0.0)
+    put_all(items, build_events(quiet, 1))
+    items.take()
+    assert items.oldest_taken_at is None
 
 
 @pytest.mark.django_db
@@ -285,6 +308,7 @@ def test_while_the_database_is_locked_sources_wait_and_nothing_is_lost(
         cast.cluster.pk, [Observation("job", quiet.job(condition("Running")))]
     )
     count = waiting_items.OBJECTS + 2 * waiting_items.BATCH_SIZE
+    lag = REGISTRY.get_sample_value("muster_journal_lag_seconds_sum") or 0.0
     pods = [Observation("pod", quiet.pod("worker", number)) for number in range(count)]
     with transaction.atomic():
         Position.objects.select_for_update().get_or_create(pk=1)
@@ -302,6 +326,8 @@ def test_while_the_database_is_locked_sources_wait_and_nothing_is_lost(
     writer.join(60)
     assert Pod.objects.filter(workload=quiet.workload).count() == count
     assert Event.objects.filter(reason="Stormy").count() == 900
+    # What was seen first was written when the database was free again.
+    assert (REGISTRY.get_sample_value("muster_journal_lag_seconds_sum") or 0.0) - lag > 2.0
 
 
 @pytest.mark.django_db(transaction=True)
