@@ -26,7 +26,7 @@ class _RequestMeasurement:
         HTTP_OPEN.inc()
 
     def note_received(self, message: Message) -> None:
-        """A slow client's body is not our time."""
+        """Begin to measure anew where the body ends: a slow client's body is not our time."""
         if message["type"] == "http.request" and not message.get("more_body"):
             self._began_at = time.perf_counter()
 
