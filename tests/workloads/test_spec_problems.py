@@ -325,6 +325,11 @@ REFUSED = [
         "is set by the training operator",
     ),
     (
+        environment(variables=(Variable("MUSTER_PROGRESS_PATTERN", "(?P<step>"),)),
+        "setup.environment.variables.0.value",
+        "The value of environment variable MUSTER_PROGRESS_PATTERN must be an expression of RE2",
+    ),
+    (
         environment(variables=(Variable("A", source=VariableSource.SECRET, key="k"),)),
         "setup.environment.variables.0.object_name",
         "The Secret of",

@@ -33,6 +33,8 @@ from workloads.specs.problem_reports import (
     report_problem,
 )
 from workloads.specs.volume_problems import find_volume_problems
+from workloads.training_progress import VARIABLE as PROGRESS_PATTERN
+from workloads.training_progress import check_own_pattern
 
 MAX_COMMAND_CHARACTERS = 256 * 1024
 """The most characters of command, arguments and variables together: a process cannot be given more.
@@ -144,9 +146,10 @@ def _check_variable(number: int, variable: Variable) -> Iterator[FieldProblem]:
     )
     match variable.source:
         case VariableSource.CUSTOM:
-            yield from report_problem(
-                "value", f"The value of {title}", value_rules.check_text(variable.value)
-            )
+            complaint = value_rules.check_text(variable.value)
+            if variable.name == PROGRESS_PATTERN and variable.value and not complaint:
+                complaint = check_own_pattern(variable.value)
+            yield from report_problem("value", f"The value of {title}", complaint)
         case VariableSource.POD_FIELD:
             yield from report_problem(
                 "key", f"The pod field of {title}", value_rules.check_pod_field(variable.key)

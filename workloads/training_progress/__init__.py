@@ -1,0 +1,52 @@
+"""How far a training is, read from the lines of its log: patterns, readings, estimates. Pure."""
+
+from workloads.training_progress.estimating import (
+    Estimate,
+    Point,
+    add_point,
+    estimate_rest,
+    format_time,
+)
+from workloads.training_progress.loss_history import (
+    LossHistory,
+    LossPoint,
+    decode_history,
+    is_by_step,
+)
+from workloads.training_progress.parsing import (
+    VARIABLE,
+    BadPattern,
+    LineParser,
+    LineReading,
+    check_own_pattern,
+    compile_own_pattern,
+)
+from workloads.training_progress.patterns import OWN, TITLES, TRAINJOB
+from workloads.training_progress.readings import Metric, Reading
+from workloads.training_progress.tracking import Place, RankState, find_place
+
+__all__ = [
+    "OWN",
+    "TITLES",
+    "TRAINJOB",
+    "VARIABLE",
+    "BadPattern",
+    "Estimate",
+    "LineParser",
+    "LineReading",
+    "LossHistory",
+    "LossPoint",
+    "Metric",
+    "Place",
+    "Point",
+    "RankState",
+    "Reading",
+    "add_point",
+    "check_own_pattern",
+    "compile_own_pattern",
+    "decode_history",
+    "estimate_rest",
+    "find_place",
+    "format_time",
+    "is_by_step",
+]

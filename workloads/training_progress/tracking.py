@@ -1,0 +1,162 @@
+"""How far one rank is: readings of its lines taken together, whatever order they come in."""
+
+from dataclasses import dataclass
+
+from workloads.training_progress.readings import Reading
+
+PATIENCE = 300.0
+"""Seconds after which another pattern may tell the step, where the one that told it is silent."""
+_NEARLY_ALL = 0.9
+
+
+@dataclass(slots=True)
+class RankState:
+    """How far one rank is, as its lines tell it; None is what they do not tell.
+
+    `step` and `total` count over all epochs where that can be known. `epoch_step` of `epoch_steps`
+    are those of the present epoch or round, where its lines count so. `at` is the time of the last
+    line that told something, in seconds since 1970, `step_at` that of the last step.
+    """
+
+    pattern: str = ""
+    step: int | None = None
+    total: int | None = None
+    epoch: float | None = None
+    epochs: int | None = None
+    epoch_step: int | None = None
+    epoch_steps: int | None = None
+    loss: float | None = None
+    has_bad_loss: bool = False
+    samples_per_second: float | None = None
+    learning_rate: float | None = None
+    at: float | None = None
+    step_at: float | None = None
+    evidence: str = ""
+    first_epoch: int | None = None
+    rounds: int = 0
+    """Bars that came to their end in this log; another one of the same length followed each."""
+    bar_total: int | None = None
+    bar_step: int | None = None
+
+    def begin_log(self) -> None:
+        """Begin another log: a container that started again counts anew, from any step."""
+        self.rounds, self.bar_total, self.bar_step, self.pattern = 0, None, None, ""
+
+    def apply_reading(self, reading: Reading, at: float, evidence: str) -> bool:
+        """Take over what a line tells. Return whether it told anything that counts."""
+        if reading.step is not None:
+            if self._is_inner_bar(reading, at):
+                return False
+            if self._may_tell_step(reading, at):
+                self._apply_step(reading, reading.step)
+                self.pattern, self.step_at = reading.pattern, at
+            elif reading.total is not None:
+                return False
+        else:
+            self._apply_place(reading)
+            self.pattern = self.pattern or reading.pattern
+        self._apply_metrics(reading)
+        self.at, self.evidence = at, evidence
+        return True
+
+    def _is_inner_bar(self, reading: Reading, at: float) -> bool:
+        """Return whether this is a shorter bar amid a longer one, as an evaluation has."""
+        if self.bar_total is None or reading.total is None or reading.total >= self.bar_total:
+            return False
+        is_fresh = self.step_at is not None and at - self.step_at < PATIENCE
+        return is_fresh and reading.pattern == self.pattern and not reading.is_of_epoch
+
+    def _may_tell_step(self, reading: Reading, at: float) -> bool:
+        """Return whether the step is this pattern's to tell: two that alternate count apart."""
+        if self.bar_step is None or reading.pattern == self.pattern:
+            return True
+        if self.step_at is None or at - self.step_at >= PATIENCE:
+            return True
+        return self.bar_total is None and reading.total is not None
+
+    def _apply_step(self, reading: Reading, step: int) -> None:
+        total = reading.total
+        if self.bar_step is not None and step < self.bar_step and total == self.bar_total:
+            ended = total is not None and self.bar_step >= _NEARLY_ALL * total
+            # A bar without an epoch that begins again is the next round of as many steps.
+            self.rounds += ended and (reading.epoch is None)
+        elif total != self.bar_total and total is not None:
+            self.rounds = 0
+        self.bar_step, self.bar_total = step, total if total is not None else self.bar_total
+        self._apply_epoch(reading)
+        if reading.is_of_epoch or self.rounds:
+            self._apply_epoch_step(step, total)
+            return
+        self.epoch_step = self.epoch_steps = None
+        self.step = step
+        if total is not None:
+            self.total = total
+        elif self.total is not None and step > self.total:
+            self.total = None
+
+    def _apply_epoch_step(self, step: int, total: int | None) -> None:
+        """Count the steps of the epochs before, where their number and length are known."""
+        self.epoch_step, self.epoch_steps = step, total
+        done = self.rounds
+        if self.rounds == 0 and self.epoch is not None:
+            done = max(0, int(self.epoch) - (self.first_epoch or 0))
+        self.step = step if total is None else done * total + step
+        self.total = None
+        if total is not None and self.epochs is not None and done < self.epochs:
+            self.total = self.epochs * total
+
+    def _apply_epoch(self, reading: Reading) -> None:
+        if reading.epoch is None:
+            return
+        self.epoch = reading.epoch
+        if reading.first_epoch is not None:
+            self.first_epoch = reading.first_epoch
+        elif reading.epoch == 0:
+            self.first_epoch = 0
+        elif self.first_epoch is None:
+            self.first_epoch = 1
+        self.epochs = reading.epochs if reading.epochs is not None else self.epochs
+
+    def _apply_place(self, reading: Reading) -> None:
+        """Take over epoch and total of a line without a step."""
+        self._apply_epoch(reading)
+        if reading.epoch is None and reading.epochs is not None:
+            self.epochs = reading.epochs
+        if reading.total is not None and (self.step is None or self.step <= reading.total):
+            self.total = reading.total
+
+    def _apply_metrics(self, reading: Reading) -> None:
+        if reading.loss is not None or reading.has_bad_loss:
+            self.loss, self.has_bad_loss = reading.loss, reading.has_bad_loss
+        if reading.samples_per_second is not None:
+            self.samples_per_second = reading.samples_per_second
+        if reading.learning_rate is not None:
+            self.learning_rate = reading.learning_rate
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How much is done of how much, in steps or, where no line has a step, in epochs."""
+
+    done: float
+    goal: float | None
+    unit: str
+
+    @property
+    def share(self) -> float | None:
+        """What part is done, from 0 to 1; None where the whole is not known."""
+        return None if not self.goal else min(1.0, max(0.0, self.done / self.goal))
+
+
+def find_place(
+    step: int | None, total: int | None, epoch: float | None, epochs: int | None
+) -> Place | None:
+    """Return how far a training is; None where neither steps nor epochs are known."""
+    if step is not None and total is None and epoch is not None and epochs and epoch % 1:
+        # The epoch with its fraction, as Hugging Face writes it, tells the whole as well.
+        return Place(epoch, epochs, "epoch")
+    if step is not None:
+        return Place(step, total, "step")
+    if epoch is not None:
+        return Place(epoch, epochs, "epoch")
+    return None
