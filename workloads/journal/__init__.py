@@ -49,6 +49,7 @@ from workloads.journal.step_results import (
     record_refusal,
     record_release,
 )
+from workloads.journal.training_progress import ProgressUpdate, record_training_progress
 from workloads.journal.user_requests import (
     create_workload,
     record_warning,
@@ -68,7 +69,7 @@ __all__ = [
     "KnownObject",
     "Listing",
     "Observation",
-    "PreparationChange",
+    "ProgressUpdate",
     "Subject",
     "WorkloadNames",
     "abandon_workloads",
@@ -99,6 +100,7 @@ __all__ = [
     "record_resumption",
     "record_room",
     "record_scaling",
+    "record_training_progress",
     "record_warning",
     "request_deletion",
     "request_run",

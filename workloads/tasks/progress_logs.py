@@ -1,0 +1,173 @@
+"""Which ranks' logs a turn reads for the progress of trainings, and reading what is new of them."""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+
+from workloads.logbook import stamps
+from workloads.logbook.line_reading import align_to_line, find_last_line_end, read_forward
+from workloads.logbook.log_files import OpenLog
+from workloads.models import Log, Pod, RankProgress, TrainingProgress, Workload
+from workloads.pod_counts import Standing
+from workloads.specs import Architecture, Framework
+from workloads.training_progress import LineParser, Place, RankState, Reading, find_place
+
+OTHER_RANKS = 7
+"""Ranks that a turn reads of a workload beside its first one and the one that leads."""
+OTHER_RANKS_AT_END = 62
+MOST_BYTES = 256 << 10
+"""Bytes of one log that a turn reads: the newest ones, where more came."""
+MOST_RUNS = 3
+"""Logs of one pod that are read: its containers, and their newest runs."""
+_LAUNCHER = "launcher"
+_DATA_WORKER = "data-worker"
+
+
+@dataclass(frozen=True, slots=True)
+class NewLine:
+    """What a line told, and how far its rank was then. `tells_loss` says that it has a loss."""
+
+    at: datetime
+    place: Place | None
+    step: int | None
+    loss: float | None
+    tells_loss: bool
+
+
+@dataclass(slots=True)
+class RankLogs:
+    """One rank of a workload: its row, its state, and its logs in the order of their beginnings."""
+
+    row: RankProgress
+    state: RankState
+    logs: list[Log] = field(default_factory=list)
+    is_changed: bool = False
+
+
+def choose_ranks(workload: Workload, row: TrainingProgress, *, is_over: bool) -> list[int]:
+    """Return the ranks that a turn reads: the first, the one that leads, a share of the others.
+
+    Advance the share's beginning in the row.
+    """
+    count = max(workload.requested_pods, workload.running_pods, 1)
+    share = min(OTHER_RANKS_AT_END if is_over else OTHER_RANKS, count - 1)
+    begin = row.first_other % (count - 1) if count > 1 else 0
+    others = [1 + (begin + number) % (count - 1) for number in range(share)]
+    row.first_other = (begin + share) % (count - 1) if count > 1 else 0
+    lead = [] if row.rank is None else [row.rank]
+    return sorted({0, *lead, *others})
+
+
+def load_rank_logs(
+    wanted: Mapping[uuid.UUID, Sequence[int]], workloads: Iterable[Workload]
+) -> Mapping[uuid.UUID, Sequence[RankLogs]]:
+    """Load the wanted ranks of these workloads with their newest logs. Three queries."""
+    by_id = {each.pk: each for each in workloads}
+    pods = _load_pods(wanted, by_id)
+    ranks = {
+        (row.workload_id, row.rank): row
+        for row in RankProgress.objects.filter(
+            workload__in=by_id, rank__in={rank for each in wanted.values() for rank in each}
+        ).order_by()
+    }
+    found: dict[uuid.UUID, dict[int, RankLogs]] = defaultdict(dict)
+    owners: dict[int, RankLogs] = {}
+    for pod in pods:
+        workload = by_id[pod.workload_id]
+        rank = 0 if pod.rank is None else pod.rank
+        if rank not in found[workload.pk]:
+            row = _get_row(ranks.get((workload.pk, rank)), workload, rank)
+            row.pod = pod.name
+            found[workload.pk][rank] = RankLogs(row, RankState(**row.state))
+        # Of pods of one rank, the newest is the last.
+        found[workload.pk][rank].row.pod = pod.name
+        owners[pod.pk] = found[workload.pk][rank]
+    logs = Log.objects.filter(pod__in=owners, is_init=False, size__gt=0)
+    logs = logs.exclude(state=Log.State.REMOVED).defer("gaps")
+    for log in logs.order_by("created_at", "run", "pk"):
+        owners[log.pod_id].logs.append(log)
+    for rank_logs in owners.values():
+        rank_logs.logs = rank_logs.logs[-MOST_RUNS:]
+    return {key: list(each.values()) for key, each in found.items()}
+
+
+def _load_pods(
+    wanted: Mapping[uuid.UUID, Sequence[int]], workloads: Mapping[uuid.UUID, Workload]
+) -> Sequence[Pod]:
+    conditions = Q(pk=None)
+    for key, ranks in wanted.items():
+        workload = workloads[key]
+        own = Q(workload=key, attempt=workload.attempt)
+        if workload.framework == Framework.MPI:
+            # mpirun brings the output of all ranks to the launcher.
+            own &= Q(role=_LAUNCHER)
+        elif workload.architecture != Architecture.STANDARD:
+            own &= Q(rank__in=ranks)
+        conditions |= own
+    rows = Pod.objects.filter(conditions).exclude(standing=Standing.FOREIGN)
+    rows = rows.exclude(role=_DATA_WORKER)
+    return list(rows.only("workload", "name", "rank").order_by("created_at", "pk"))
+
+
+def _get_row(row: RankProgress | None, workload: Workload, rank: int) -> RankProgress:
+    """Return the row of a rank, a new one where there is none of this attempt."""
+    if row is not None and row.attempt == workload.attempt:
+        return row
+    return RankProgress(workload_id=workload.pk, attempt=workload.attempt, rank=rank)
+
+
+def read_new_lines(
+    rank: RankLogs, opened: Sequence[OpenLog], parser: LineParser, clock_lead: timedelta
+) -> Iterator[NewLine]:
+    """Yield what is new in a rank's logs, each line taken into the rank's state.
+
+    How far they are read is kept in the rank's row.
+    """
+    places = {}
+    for log_file in opened:
+        key = str(log_file.log.pk)
+        known = rank.row.places.get(key)
+        end = find_last_line_end(log_file.source)
+        if known is None:
+            rank.state.begin_log()
+        begin = max(known or 0, end - MOST_BYTES)
+        begin = known if known == begin else align_to_line(log_file.source, begin)
+        places[key] = max(end, known or 0)
+        for offset, raw in read_forward(log_file.source, begin, end):
+            yield from _apply_line(rank, log_file.log.pk, offset, raw, parser, clock_lead)
+    rank.is_changed |= places != rank.row.places
+    rank.row.places = places
+
+
+def _apply_line(
+    rank: RankLogs, log: int, offset: int, raw: bytes, parser: LineParser, clock_lead: timedelta
+) -> Iterator[NewLine]:
+    ns, text_begin = stamps.parse_stamp(raw[:64])
+    for line in parser.parse_line(raw[text_begin:]):
+        at = _find_time(ns, clock_lead)
+        if rank.state.apply_reading(line.reading, at.timestamp(), line.evidence):
+            rank.row.log, rank.row.offset, rank.row.at = log, offset, at
+            yield _build_new_line(rank.state, at, line.reading)
+
+
+def _build_new_line(state: RankState, at: datetime, reading: Reading) -> NewLine:
+    return NewLine(
+        at,
+        find_place(state.step, state.total, state.epoch, state.epochs),
+        state.step,
+        reading.loss,
+        reading.loss is not None or reading.has_bad_loss,
+    )
+
+
+def _find_time(ns: int | None, clock_lead: timedelta) -> datetime:
+    """Return the time of a line by our clock; one that lies ahead of it is now."""
+    now = timezone.now()
+    if ns is None:
+        return now
+    return min(now, stamps.to_datetime(ns) - clock_lead)

@@ -1,0 +1,249 @@
+"""The step that reads, every few seconds, how far trainings are from what is new in their logs."""
+
+import dataclasses
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import Any
+
+from django.db.models import F, Q
+from django.utils import timezone
+
+from clusters import connections
+from clusters.tasks import claim_task
+from console.celery import step
+from workloads import journal
+from workloads.journal import ProgressUpdate
+from workloads.logbook.log_files import open_logs
+from workloads.models import Log, LossCurve, TrainingProgress, Workload
+from workloads.specs import UnreadableSpec, VariableSource, decode_spec
+from workloads.states import Status
+from workloads.tasks.progress_logs import (
+    NewLine,
+    RankLogs,
+    choose_ranks,
+    load_rank_logs,
+    read_new_lines,
+)
+from workloads.training_progress import (
+    VARIABLE,
+    BadPattern,
+    LineParser,
+    LossHistory,
+    add_point,
+    decode_history,
+    estimate_rest,
+    find_place,
+)
+
+MOST_RUNNING = 200
+"""Workloads of one turn, those first that were read the longest ago."""
+MOST_ENDED = 50
+BATCH_SIZE = 25
+"""Workloads that are written in one transaction."""
+MOST_SECONDS = 3.0
+"""How long a turn begins with further batches and logs."""
+ENDED_SPAN = timedelta(minutes=10)
+"""How long after its end a log is looked for, where the workload has not been settled."""
+MOST_ENDED_LOGS = 2000
+LEAD_SILENCE = timedelta(minutes=10)
+"""After this time without a line, the rank that leads gives way to one that still writes."""
+_UP = frozenset({Status.RUNNING, Status.DEGRADED})
+_FIELDS = (
+    "project_id",
+    "cluster_id",
+    "architecture",
+    "framework",
+    "status",
+    "attempt",
+    "spec",
+    "requested_pods",
+    "running_pods",
+)
+
+
+@step
+def follow_training() -> None:
+    """Read how far trainings are. May run twice or late: a log goes on where its reading ended."""
+    with claim_task("training-progress", "all") as is_claimed:
+        if is_claimed:
+            _follow_workloads(timezone.now())
+
+
+def _follow_workloads(now: datetime) -> None:
+    deadline = monotonic() + MOST_SECONDS
+    workloads = [*_load_ended(now), *_load_running()]
+    for begin in range(0, len(workloads), BATCH_SIZE):
+        if monotonic() > deadline:
+            return
+        _follow_batch(workloads[begin : begin + BATCH_SIZE], now, deadline)
+
+
+def _load_running() -> Sequence[Workload]:
+    """Load the workloads that run, those that were read the longest ago first."""
+    rows = Workload.objects.filter(status__in=_UP, ended_at=None, released_at=None)
+    rows = rows.select_related("progress").only(*_FIELDS, "progress")
+    return list(rows.order_by(F("progress__read_at").asc(nulls_first=True), "pk")[:MOST_RUNNING])
+
+
+def _load_ended(now: datetime) -> Sequence[Workload]:
+    """Load the workloads of which logs were completed of late, unless they are settled."""
+    logs = Log.objects.filter(
+        state=Log.State.COMPLETE, ended_at__gte=now - ENDED_SPAN, is_init=False
+    )
+    recent = logs.order_by("-ended_at").values_list("pod__workload", flat=True)
+    unsettled = (
+        Q(progress=None) | Q(progress__is_settled=False) | ~Q(progress__attempt=F("attempt"))
+    )
+    rows = Workload.objects.filter(unsettled, pk__in=set(recent[:MOST_ENDED_LOGS]))
+    rows = rows.exclude(status__in=_UP).select_related("progress").only(*_FIELDS, "progress")
+    return list(rows.order_by("pk")[:MOST_ENDED])
+
+
+def _follow_batch(workloads: Sequence[Workload], now: datetime, deadline: float) -> None:
+    """Read and write these workloads: a constant number of statements."""
+    rows = {each.pk: _get_row(each) for each in workloads}
+    wanted = {
+        each.pk: choose_ranks(each, rows[each.pk], is_over=each.status not in _UP)
+        for each in workloads
+    }
+    ranks = load_rank_logs(wanted, workloads)
+    curves = {
+        each.workload_id: each for each in LossCurve.objects.filter(workload__in=rows).order_by()
+    }
+    updates = []
+    for workload in workloads:
+        row = rows[workload.pk]
+        if monotonic() < deadline:
+            update = _follow_workload(
+                workload, row, ranks.get(workload.pk, ()), curves.get(workload.pk), now
+            )
+            updates.append(update)
+    journal.record_training_progress(updates)
+
+
+def _get_row(workload: Workload) -> TrainingProgress:
+    """Return the row of a workload, a new one where there is none of this attempt."""
+    row: TrainingProgress | None = getattr(workload, "progress", None)
+    if row is not None and row.attempt == workload.attempt:
+        return row
+    return TrainingProgress(workload_id=workload.pk, attempt=workload.attempt)
+
+
+def _follow_workload(
+    workload: Workload,
+    row: TrainingProgress,
+    ranks: Sequence[RankLogs],
+    curve: LossCurve | None,
+    now: datetime,
+) -> ProgressUpdate:
+    before, is_new = _list_shown(row), row._state.adding
+    lines: dict[int, list[NewLine]] = {}
+    row.trouble = ""
+    try:
+        parser = LineParser(find_own_pattern(workload))
+    except BadPattern as error:
+        row.trouble = f"The pattern in {VARIABLE} {error}."[:300]
+    else:
+        clock_lead = connections.clock_offset(workload.cluster_id)
+        lines = {each.row.rank: _read_rank(each, parser, clock_lead) for each in ranks}
+    lead = _choose_lead(row, ranks)
+    history = decode_history(None if curve is None or is_new else curve.history)
+    new_points = 0
+    if lead is not None:
+        new_points = _apply_lines(row, history, lines.get(lead.row.rank, ()))
+        _show_lead(row, lead)
+    is_up = workload.status in _UP
+    _apply_estimate(row, now if is_up else None)
+    row.read_at, row.is_settled = now, not is_up
+    has_curve = new_points > 0 or (is_new and curve is not None)
+    return ProgressUpdate(
+        workload.pk,
+        workload.project_id,
+        row,
+        [each.row for each in ranks if each.is_changed],
+        LossCurve(workload_id=workload.pk, history=history.encode()) if has_curve else None,
+        is_news=_list_shown(row) != before or any(lines.values()),
+    )
+
+
+def find_own_pattern(workload: Workload) -> str:
+    """Return the workload's own pattern, as its environment variable gives it; "" for none."""
+    try:
+        variables = decode_spec(workload.spec).setup.environment.variables
+    except (UnreadableSpec, AttributeError):
+        return ""
+    return next(
+        (
+            each.value
+            for each in variables
+            if each.name == VARIABLE and each.source is VariableSource.CUSTOM
+        ),
+        "",
+    )
+
+
+def _read_rank(rank: RankLogs, parser: LineParser, clock_lead: timedelta) -> list[NewLine]:
+    """Read what is new of a rank into its row."""
+    with open_logs(rank.logs) as opened:
+        lines = list(read_new_lines(rank, opened, parser, clock_lead))
+    rank.row.state = dataclasses.asdict(rank.state)
+    return lines
+
+
+def _choose_lead(row: TrainingProgress, ranks: Sequence[RankLogs]) -> RankLogs | None:
+    """Return the rank that tells how far the workload is: the first that tells anything.
+
+    It stays so until it is silent for long while another goes on.
+    """
+    telling = [each for each in ranks if each.row.at is not None]
+    if not telling:
+        return None
+    present = next((each for each in telling if each.row.rank == row.rank), None)
+    newest = max(telling, key=lambda each: (each.row.at, -each.row.rank))
+    if present is None:
+        return min(telling, key=lambda each: (each.state.step is None, each.row.rank))
+    assert present.row.at is not None
+    assert newest.row.at is not None
+    return newest if newest.row.at - present.row.at > LEAD_SILENCE else present
+
+
+def _apply_lines(row: TrainingProgress, history: LossHistory, lines: Sequence[NewLine]) -> int:
+    """Take the lead's lines into the pace and the loss; return how many points these got."""
+    unit, points = row.pace.get("unit", ""), row.pace.get("points", [])
+    count = 0
+    for line in lines:
+        at = line.at.timestamp()
+        if line.place is not None:
+            points = add_point(
+                points if unit == line.place.unit else (), round(at, 3), line.place.done
+            )
+            unit = line.place.unit
+        if line.tells_loss:
+            count += history.add_point(at, line.step, line.loss)
+    row.pace = {"unit": unit, "points": points}
+    return count
+
+
+def _show_lead(row: TrainingProgress, lead: RankLogs) -> None:
+    state = lead.state
+    row.rank, row.pattern, row.state = lead.row.rank, state.pattern, lead.row.state
+    row.step, row.total, row.epoch, row.epochs = state.step, state.total, state.epoch, state.epochs
+    row.at, row.log, row.offset = lead.row.at, lead.row.log, lead.row.offset
+
+
+def _apply_estimate(row: TrainingProgress, now: datetime | None) -> None:
+    """Estimate the end of a training that runs; `now` is None for one that does not."""
+    row.ends_at, row.estimate = None, ""
+    points = [(at, done) for at, done in row.pace.get("points", ())]
+    if now is None or not points:
+        return
+    place = find_place(row.step, row.total, row.epoch, row.epochs)
+    estimate = estimate_rest(place, points, now.timestamp())
+    if estimate is not None:
+        row.ends_at = now + timedelta(seconds=estimate.seconds)
+        row.estimate = estimate.words[:200]
+
+
+def _list_shown(row: TrainingProgress) -> tuple[Any, ...]:
+    return row.rank, row.step, row.total, row.epoch, row.epochs, row.trouble, row.estimate
