@@ -633,6 +633,8 @@ class RankProgress(models.Model):
     pod = models.CharField(max_length=253)
     at = models.DateTimeField(null=True)
     """When its last line came that told something; None where none did."""
+    read_at = models.DateTimeField(default=timezone.now)
+    """When its logs were read last: of many ranks a turn reads a share."""
     state = models.JSONField(default=dict)
     """`training_progress.RankState`."""
     places = models.JSONField(default=dict)

@@ -122,6 +122,8 @@ ACTIVE = frozenset(
     }
 )
 """The workload has, or wants, resources: it can be stopped."""
+UP = frozenset({Status.RUNNING, Status.DEGRADED})
+"""The workload trains, as far as one can see."""
 ENDING = frozenset({Status.STOPPING, Status.DELETING})
 TERMINAL = frozenset({Status.FAILED, Status.COMPLETED})
 """Final for the attempt."""

@@ -15,6 +15,8 @@ from workloads import quantities
 from workloads.filter_catalogue import PAGE_FILTERS
 from workloads.models import Workload
 from workloads.specs.choices import Priority
+from workloads.states import UP
+from workloads.training_progress import find_place, format_place
 
 
 def _render_checkbox(row: Workload) -> SafeString:
@@ -118,6 +120,44 @@ def _render_whole_text(name: str) -> Callable[[Workload], SafeString | str]:
 
 def _render_runtime(row: Any) -> SafeString:
     return render_to_string("workloads/_runtime.html", {"runtime": row.runtime})
+
+
+def _format_progress(row: Any) -> str:
+    # What is known of an earlier attempt says nothing of this one.
+    if row.progress_attempt != row.attempt:
+        return ""
+    return format_place(
+        row.progress_step, row.progress_total, row.progress_epoch, row.progress_epochs
+    )
+
+
+def _get_progress(row: Any, name: str) -> object:
+    is_current = row.progress_attempt == row.attempt
+    value = getattr(row, f"progress_{name}") if is_current else None
+    return "" if value is None else value
+
+
+def _render_progress(row: Any) -> SafeString | str:
+    words = _format_progress(row)
+    if not words:
+        return NO_VALUE
+    place = find_place(
+        row.progress_step, row.progress_total, row.progress_epoch, row.progress_epochs
+    )
+    share = None if place is None else place.share
+    estimate = row.progress_estimate if row.status in UP else ""
+    return format_html(
+        '<span title="{}">{}{}</span>',
+        f"Ends in {estimate}" if estimate else words,
+        ""
+        if share is None
+        else format_html(
+            '<progress class="mu-bar" max="1" value="{}" aria-label="{}"></progress>',
+            f"{share:.4f}",
+            f"Progress of {row.name}",
+        ),
+        words,
+    )
 
 
 CHECKBOX = Column("check", "", lambda _: "", render=_render_checkbox, width=Width.CHECKBOX)
@@ -359,6 +399,24 @@ TABLE = Table(
             is_number=True,
             is_extra=True,
             fields=("max_pods",),
+        ),
+        Column(
+            "progress",
+            "Progress",
+            _format_progress,
+            render=_render_progress,
+            is_extra=True,
+            width=Width.AT_LEAST_96,
+            csv={
+                "Step": lambda row: _get_progress(row, "step"),
+                "Steps in all": lambda row: _get_progress(row, "total"),
+                "Epoch": lambda row: _get_progress(row, "epoch"),
+            },
+            fields=("attempt", "status"),
+            annotations={
+                f"progress_{name}": f"progress__{name}"
+                for name in ("attempt", "step", "total", "epoch", "epochs", "estimate")
+            },
         ),
     ),
     filters=PAGE_FILTERS,

@@ -104,7 +104,7 @@ def test_a_file_has_more_of_a_column_than_the_page(cast: Cast) -> None:
         *("Runtime (s)", "Cluster", "Department", "Node pools", "Priority", "Image", "Command"),
         *("CPU request (cores)", "CPU allocation (cores)", "Memory request (bytes)"),
         *("Memory allocation (bytes)", "Started", "Ended", "Attempt", "Labels"),
-        *("Minimum of pods", "Maximum of pods"),
+        *("Minimum of pods", "Maximum of pods", "Step", "Steps in all", "Epoch"),
     ]
 
 

@@ -60,6 +60,10 @@ def _put_rows(model: type[Row], rows: Sequence[Row], unique: Sequence[str]) -> N
         for each in model._meta.concrete_fields
         if each.name not in unique and not each.primary_key
     ]
+    if model._meta.pk.name not in unique:
+        # They are found by `unique`: those with a key of their own would be another statement.
+        for row in rows:
+            row.pk = None
     if rows:
         model._default_manager.bulk_create(
             rows,

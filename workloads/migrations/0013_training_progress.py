@@ -51,6 +51,7 @@ class Migration(migrations.Migration):
                 ('attempt', models.PositiveIntegerField()),
                 ('pod', models.CharField(max_length=253)),
                 ('at', models.DateTimeField(null=True)),
+                ('read_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('state', models.JSONField(default=dict)),
                 ('places', models.JSONField(default=dict)),
                 ('log', models.BigIntegerField(null=True)),

@@ -33,6 +33,12 @@ from workloads.queries.table import (
     list_in_projects,
     select_table_fields,
 )
+from workloads.queries.training_progress import (
+    ProgressDetails,
+    ProgressView,
+    load_progress_details,
+    view_progress,
+)
 from workloads.queries.workload_diagnosis import WorkloadDiagnosis, diagnose_workload
 
 __all__ = [
@@ -45,8 +51,8 @@ __all__ = [
     "HistoryFilter",
     "Notice",
     "PodFilter",
-    "PreparationView",
-    "RankView",
+    "ProgressDetails",
+    "ProgressView",
     "WorkloadDiagnosis",
     "diagnose_workload",
     "explain_workload",
@@ -63,6 +69,7 @@ __all__ = [
     "load_pod_page",
     "load_pods",
     "load_position",
-    "load_preparations",
+    "load_progress_details",
     "select_table_fields",
+    "view_progress",
 ]

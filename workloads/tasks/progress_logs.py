@@ -17,7 +17,7 @@ from workloads.pod_counts import Standing
 from workloads.specs import Architecture, Framework
 from workloads.training_progress import LineParser, Place, RankState, Reading, find_place
 
-OTHER_RANKS = 7
+OTHER_RANKS = 15
 """Ranks that a turn reads of a workload beside its first one and the one that leads."""
 OTHER_RANKS_AT_END = 62
 MOST_BYTES = 256 << 10
@@ -46,7 +46,6 @@ class RankLogs:
     row: RankProgress
     state: RankState
     logs: list[Log] = field(default_factory=list)
-    is_changed: bool = False
 
 
 def choose_ranks(workload: Workload, row: TrainingProgress, *, is_over: bool) -> list[int]:
@@ -140,7 +139,6 @@ def read_new_lines(
         places[key] = max(end, known or 0)
         for offset, raw in read_forward(log_file.source, begin, end):
             yield from _apply_line(rank, log_file.log.pk, offset, raw, parser, clock_lead)
-    rank.is_changed |= places != rank.row.places
     rank.row.places = places
 
 

@@ -17,7 +17,7 @@ from workloads.journal import ProgressUpdate
 from workloads.logbook.log_files import open_logs
 from workloads.models import Log, LossCurve, TrainingProgress, Workload
 from workloads.specs import UnreadableSpec, VariableSource, decode_spec
-from workloads.states import Status
+from workloads.states import UP
 from workloads.tasks.progress_logs import (
     NewLine,
     RankLogs,
@@ -48,7 +48,6 @@ ENDED_SPAN = timedelta(minutes=10)
 MOST_ENDED_LOGS = 2000
 LEAD_SILENCE = timedelta(minutes=10)
 """After this time without a line, the rank that leads gives way to one that still writes."""
-_UP = frozenset({Status.RUNNING, Status.DEGRADED})
 _FIELDS = (
     "project_id",
     "cluster_id",
@@ -81,7 +80,7 @@ def _follow_workloads(now: datetime) -> None:
 
 def _load_running() -> Sequence[Workload]:
     """Load the workloads that run, those that were read the longest ago first."""
-    rows = Workload.objects.filter(status__in=_UP, ended_at=None, released_at=None)
+    rows = Workload.objects.filter(status__in=UP, ended_at=None, released_at=None)
     rows = rows.select_related("progress").only(*_FIELDS, "progress")
     return list(rows.order_by(F("progress__read_at").asc(nulls_first=True), "pk")[:MOST_RUNNING])
 
@@ -96,7 +95,7 @@ def _load_ended(now: datetime) -> Sequence[Workload]:
         Q(progress=None) | Q(progress__is_settled=False) | ~Q(progress__attempt=F("attempt"))
     )
     rows = Workload.objects.filter(unsettled, pk__in=set(recent[:MOST_ENDED_LOGS]))
-    rows = rows.exclude(status__in=_UP).select_related("progress").only(*_FIELDS, "progress")
+    rows = rows.exclude(status__in=UP).select_related("progress").only(*_FIELDS, "progress")
     return list(rows.order_by("pk")[:MOST_ENDED])
 
 
@@ -104,7 +103,7 @@ def _follow_batch(workloads: Sequence[Workload], now: datetime, deadline: float)
     """Read and write these workloads: a constant number of statements."""
     rows = {each.pk: _get_row(each) for each in workloads}
     wanted = {
-        each.pk: choose_ranks(each, rows[each.pk], is_over=each.status not in _UP)
+        each.pk: choose_ranks(each, rows[each.pk], is_over=each.status not in UP)
         for each in workloads
     }
     ranks = load_rank_logs(wanted, workloads)
@@ -147,13 +146,15 @@ def _follow_workload(
     else:
         clock_lead = connections.clock_offset(workload.cluster_id)
         lines = {each.row.rank: _read_rank(each, parser, clock_lead) for each in ranks}
+    for each in ranks:
+        each.row.read_at = now
     lead = _choose_lead(row, ranks)
     history = decode_history(None if curve is None or is_new else curve.history)
     new_points = 0
     if lead is not None:
         new_points = _apply_lines(row, history, lines.get(lead.row.rank, ()))
         _show_lead(row, lead)
-    is_up = workload.status in _UP
+    is_up = workload.status in UP
     _apply_estimate(row, now if is_up else None)
     row.read_at, row.is_settled = now, not is_up
     has_curve = new_points > 0 or (is_new and curve is not None)
@@ -161,7 +162,7 @@ def _follow_workload(
         workload.pk,
         workload.project_id,
         row,
-        [each.row for each in ranks if each.is_changed],
+        [each.row for each in ranks],
         LossCurve(workload_id=workload.pk, history=history.encode()) if has_curve else None,
         is_news=_list_shown(row) != before or any(lines.values()),
     )

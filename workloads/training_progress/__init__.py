@@ -24,6 +24,7 @@ from workloads.training_progress.parsing import (
 from workloads.training_progress.patterns import OWN, TITLES, TRAINJOB
 from workloads.training_progress.readings import Metric, Reading
 from workloads.training_progress.tracking import Place, RankState, find_place
+from workloads.training_progress.words import format_figure, format_place, get_pattern_title
 
 __all__ = [
     "OWN",
@@ -47,6 +48,9 @@ __all__ = [
     "decode_history",
     "estimate_rest",
     "find_place",
+    "format_figure",
+    "format_place",
     "format_time",
+    "get_pattern_title",
     "is_by_step",
 ]
