@@ -94,6 +94,15 @@
     }
   });
 
+  // What a reader has opened stays open when its part asks for itself.
+  let opened = [];
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    opened = [...event.detail.target.querySelectorAll("details[open][id]")].map((each) => each.id);
+  });
+  document.addEventListener("htmx:afterSwap", () => {
+    for (const id of opened.splice(0)) document.getElementById(id)?.setAttribute("open", "");
+  });
+
   class Table {
     constructor(part) {
       this.part = part;

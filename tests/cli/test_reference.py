@@ -38,6 +38,7 @@ OTHER_ENDS = {
     "/count": "Lists say whether there is more.",
     "/telemetry": "What `muster project get` and `muster top` show, as series of numbers.",
     "/metrics": "Series for pictures.",
+    "/progress": "`muster list -o wide` says how far each is; the loss is for pictures.",
     "/resources": "`muster project update --set resources=...` changes the quota.",
     "/data-delivery": "`muster api`: numbers for pictures; `muster describe` says the sentence.",
     "/secret": "`muster api`: a secret is rotated where it is kept.",

@@ -389,7 +389,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
                 "workload-events",
                 "workload-pods",
                 "workload-pod-changes",
-                "workload-delivery",
+                "workload-training",
                 "workload-live",
                 "workload-tab",
             ),
@@ -420,6 +420,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
             "api-workload-data-delivery",
             "api-workload-events",
             "api-workload-history",
+            "api-workload-progress",
             "api-pod-logs",
         )
     },

@@ -65,7 +65,7 @@ def test_reads_how_far_a_training_is(workload: Workload) -> None:
     assert (row.workload_id, row.attempt, row.rank, row.pattern) == (workload.pk, 1, 0, "plain")
     assert (row.step, row.total) == (100, 1000)
     assert row.estimate == (
-        "about 15 min, from 1 steps a second over the last 99 s; total from the log"
+        "about 15 min, from 1 step a second over the last 99 s; total from the log"
     )
     assert row.ends_at is not None
     assert 880 < (row.ends_at - timezone.now()).total_seconds() <= 900

@@ -17,7 +17,8 @@ from projects.models import User
 from workloads import runtime_limits
 from workloads.actions import NOT_FOUND_TEXT
 from workloads.api import workload_serializers
-from workloads.api.workload_schemas import DATA_DELIVERY, EVENT, RECORD, WORKLOAD_DETAILS
+from workloads.api.progress_answers import serialize_progress
+from workloads.api.workload_schemas import EVENT, RECORD, WORKLOAD_DETAILS
 from workloads.models import Event, Workload
 from workloads.queries import (
     Explanation,
@@ -25,7 +26,7 @@ from workloads.queries import (
     load_delivery,
     load_disruptions,
     load_event_words,
-    load_preparations,
+    view_progress,
 )
 from workloads.queries.data_delivery import MOST_RANKS, build_no_delivery
 from workloads.states import Status
@@ -61,9 +62,8 @@ def _parse_event_type(text: str) -> bool:
 
 def select_serialized(rows: "QuerySet[Workload]") -> "QuerySet[Workload]":
     """Load with each workload what its answer shows of other rows."""
-    return rows.select_related("project__department", "submitted_by", "cluster").defer(
-        *UNUSED_CLUSTER_FIELDS
-    )
+    related = ("project__department", "submitted_by", "cluster", "progress")
+    return rows.select_related(*related).defer(*UNUSED_CLUSTER_FIELDS, "progress__pace")
 
 
 EVENT_FIELDS = {
@@ -98,6 +98,7 @@ class WorkloadView(ApiView):
                 load_preparations([workload]).get(workload.pk),
             )
             | {
+                "progress": serialize_progress(view_progress(workload)),
                 "pendingSchedulingMessages": _build_scheduling_messages(workload, explanation),
                 "attempts": list(
                     map(workload_serializers.serialize_attempt, attempts[:MOST_ATTEMPTS])

@@ -12,10 +12,11 @@ from projects.models import User
 from workloads import runtime_limits
 from workloads.api import workload_serializers
 from workloads.api.details import select_serialized
+from workloads.api.progress_answers import serialize_progress
 from workloads.api.workload_schemas import WORKLOAD
 from workloads.filter_catalogue import REST_FIELDS
 from workloads.models import Workload
-from workloads.queries import explain_workloads, load_preparations
+from workloads.queries import explain_workloads, view_progress
 
 DELETED_PARAMETER = schemas.query_parameter(
     "deleted", schemas.BOOLEAN, "Those that are deleted, instead of those that are there."
@@ -52,6 +53,7 @@ class WorkloadsView(ApiView):
                         explanations[each.pk],
                         preparations.get(each.pk),
                     )
+                    | {"progress": serialize_progress(view_progress(each))}
                     for each in workloads
                 ],
                 next_offset,

@@ -15,6 +15,7 @@ from workloads.api.api_description import NotFoundView, SchemaView
 from workloads.api.logs import LogsView
 from workloads.api.metrics import DepartmentMetricsView, ProjectMetricsView
 from workloads.api.name_availability import WorkloadNameView
+from workloads.api.progress import ProgressView
 from workloads.api.telemetry import WorkloadsTelemetryView
 from workloads.specs import Architecture
 
@@ -103,6 +104,11 @@ urlpatterns = [
         "workloads/<uuid:workload_id>/events",
         details.EventsView.as_view(),
         name="api-workload-events",
+    ),
+    path(
+        "workloads/<uuid:workload_id>/progress",
+        ProgressView.as_view(),
+        name="api-workload-progress",
     ),
     path(
         "workloads/<uuid:workload_id>/history",

@@ -14,6 +14,7 @@ from projects.api.schemas import (
     enum_schema,
     object_schema,
 )
+from workloads.api.progress_answers import MAYBE_PROGRESS
 from workloads.disruptions import Action
 from workloads.phases import PHASES
 from workloads.rest.structs import DistributedBody, SpecBody
@@ -206,6 +207,7 @@ WORKLOAD = object_schema(
         )
     ),
     totalRunningTimeSeconds=INTEGER,
+    progress=MAYBE_PROGRESS,
     additionalFields=object_schema(
         attempt=INTEGER, ended=describe_schema(TEXT, 'How its pods ended: "3 succeeded".')
     ),

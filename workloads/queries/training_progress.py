@@ -12,7 +12,9 @@ from workloads.training_progress import (
     LossPoint,
     RankState,
     decode_history,
+    describe_loss,
     find_place,
+    format_figure,
     format_place,
     get_pattern_title,
 )
@@ -45,6 +47,14 @@ class RankView:
         state = self.state
         return format_place(state.step, state.total, state.epoch, state.epochs)
 
+    @property
+    def loss(self) -> str:
+        return describe_loss(self.state.loss, is_bad=self.state.has_bad_loss)
+
+    @property
+    def samples(self) -> str:
+        return format_figure(self.state.samples_per_second)
+
 
 @dataclass(frozen=True, slots=True)
 class ProgressView:
@@ -69,11 +79,23 @@ class ProgressView:
         return format_place(state.step, state.total, state.epoch, state.epochs)
 
     @property
+    def loss(self) -> str:
+        return describe_loss(self.state.loss, is_bad=self.state.has_bad_loss)
+
+    @property
+    def samples(self) -> str:
+        return format_figure(self.state.samples_per_second)
+
+    @property
     def share(self) -> float | None:
         """What part is done, from 0 to 1."""
         state = self.state
         place = find_place(state.step, state.total, state.epoch, state.epochs)
         return None if place is None else place.share
+
+    @property
+    def learning_rate(self) -> str:
+        return format_figure(self.state.learning_rate)
 
     @property
     def pattern_title(self) -> str:

@@ -21,13 +21,19 @@ from workloads.training_progress.parsing import (
     check_own_pattern,
     compile_own_pattern,
 )
-from workloads.training_progress.patterns import OWN, TITLES, TRAINJOB
+from workloads.training_progress.patterns import OWN, PATTERN_NAMES, TITLES, TRAINJOB
 from workloads.training_progress.readings import Metric, Reading
 from workloads.training_progress.tracking import Place, RankState, find_place
-from workloads.training_progress.words import format_figure, format_place, get_pattern_title
+from workloads.training_progress.words import (
+    describe_loss,
+    format_figure,
+    format_place,
+    get_pattern_title,
+)
 
 __all__ = [
     "OWN",
+    "PATTERN_NAMES",
     "TITLES",
     "TRAINJOB",
     "VARIABLE",
@@ -46,6 +52,7 @@ __all__ = [
     "check_own_pattern",
     "compile_own_pattern",
     "decode_history",
+    "describe_loss",
     "estimate_rest",
     "find_place",
     "format_figure",

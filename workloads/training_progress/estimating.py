@@ -92,10 +92,9 @@ def estimate_rest(
 
 def describe_pace(pace: Pace, unit: str) -> str:
     """Describe a pace: "40 steps a second", "12 s a step"."""
-    if pace.per_second >= 1:
-        return f"{pace.per_second:.3g} {unit}s a second"
     if pace.per_second >= 0.1:
-        return f"{pace.per_second:.2g} {unit}s a second"
+        number = f"{pace.per_second:.3g}"
+        return f"{number} {unit}{'' if number == '1' else 's'} a second"
     return f"{format_time(1 / pace.per_second)} {'an' if unit == 'epoch' else 'a'} {unit}"
 
 

@@ -194,5 +194,6 @@ TITLES = {each.name: each.title for each in (*PATTERNS, JSON)} | {
     OWN: "the pattern of MUSTER_PROGRESS_PATTERN",
     TRAINJOB: "the status of the TrainJob",
 }
+PATTERN_NAMES = tuple(TITLES)
 HINT = r"(?i)loss|step|iter|epoch|\d%\||\d/\d"
 """What every line of progress has; of most other lines one search says that nothing is in them."""

@@ -19,6 +19,11 @@ def format_figure(number: float | None) -> str:
     return "" if number is None else f"{number:.4g}"
 
 
+def describe_loss(loss: float | None, *, is_bad: bool) -> str:
+    """Describe a loss: its figure, or that it is no finite number; "" where none is known."""
+    return "not a number" if is_bad else format_figure(loss)
+
+
 def get_pattern_title(name: str) -> str:
     """Return a pattern's title; a name of another release stands for itself."""
     return TITLES.get(name, name)

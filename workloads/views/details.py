@@ -22,11 +22,16 @@ from workloads.rest.submit_command import build_submit_command
 from workloads.rest.writing import build_rest_body, get_rest_path
 from workloads.specs import UnreadableSpec, decode_spec
 from workloads.states import ACTIVE, ENDING
-from workloads.views import data_delivery, describing, logs, pod_changes, rendering
+from workloads.views import describing, logs, pod_changes, rendering, training
 from workloads.views.abilities import list_abilities
 from workloads.views.machine_picture import build_picture
 
-TABS = {"history": "Event history", "logs": "Logs", "details": "Details"}
+TABS = {
+    "history": "Event history",
+    "progress": "Progress",
+    "logs": "Logs",
+    "details": "Details",
+}
 MOST_ATTEMPTS = 200
 MOST_POD_NAMES = 50
 """Pods that the history's filter offers; of more, one types the name."""
@@ -51,7 +56,8 @@ def details(request: Request, pk: uuid.UUID, tab: str = "history") -> HttpRespon
     if tab == "history":
         context |= _build_history_context(request, workload)
         context |= pod_changes.build_pod_changes_context(request, workload)
-        context |= data_delivery.build_delivery_context(request, workload)
+    elif tab == "progress":
+        context |= training.build_training_context(workload)
     elif tab == "logs":
         context |= logs.build_panel_context(request, workload)
     else:
@@ -114,7 +120,7 @@ def pods(request: Request, pk: uuid.UUID) -> HttpResponse:
 
 def _get_workload(request: Request, pk: uuid.UUID) -> Workload:
     visible = Workload.objects.visible_to(request.user).select_related(
-        "project", "cluster", "submitted_by"
+        "project", "cluster", "submitted_by", "progress"
     )
     workload: Workload = get_object_or_404(visible, pk=pk)
     return workload
@@ -161,6 +167,7 @@ def _build_head_context(request: Request, workload: Workload) -> dict[str, Any]:
         "running_data_workers": _count_running_data_workers(workload),
         "preparation": load_preparations([workload]).get(workload.pk),
         "limits": runtime_limits.load_limit_uses(workload),
+        "progress": queries.view_progress(workload),
         "is_live": workload.status in ACTIVE | ENDING,
     }
 

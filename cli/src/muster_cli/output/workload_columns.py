@@ -24,6 +24,14 @@ def _read_bounds(item: Item) -> str:
     return "" if least is None else f"{format_value(least)}-{format_value(most)}"
 
 
+def _read_progress(item: Item) -> str:
+    progress = item.get("progress") or {}
+    step, total, epoch = (progress.get(name) for name in ("step", "total", "epoch"))
+    if step is not None:
+        return f"{format_value(step)}/{format_value(total)}" if total else f"step {step}"
+    return "" if epoch is None else f"epoch {format_value(epoch)}"
+
+
 def _read_gpus(item: Item) -> str:
     allocated = format_value(get_value(item, "allocatedResources.gpu") or 0)
     requested = format_value(get_value(item, "workloadRequestedResources.gpu.request") or 0)
@@ -49,6 +57,7 @@ WORKLOAD_COLUMNS = [
     TableColumn("BY", lambda item: item.get("submittedBy")),
     TableColumn("RAN", _read_running, is_wide=True),
     TableColumn("ELASTIC", _read_bounds, is_wide=True),
+    TableColumn("PROGRESS", _read_progress, is_wide=True),
     TableColumn("PRIORITY", lambda item: item.get("priorityClassName"), is_wide=True),
     TableColumn("ID", lambda item: item["id"], is_wide=True),
     TableColumn("MESSAGE", lambda item: item.get("phaseMessage")),
