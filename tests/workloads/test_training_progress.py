@@ -292,6 +292,11 @@ def test_the_loss_history_stays_bounded() -> None:
     assert history.points[-1] == (20_000.0, 20_000, None)
 
 
+def test_lines_of_one_millisecond_all_count() -> None:
+    history = LossHistory()
+    assert all(history.add_point(1.0006 + number / 10_000, number, 0.5) for number in range(4))
+
+
 def test_a_chart_goes_by_time_where_steps_go_backwards() -> None:
     assert not is_by_step([(0, 5, 0.1), (1, 3, 0.2)])
     assert not is_by_step([(0, None, 0.1)])

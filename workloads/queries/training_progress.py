@@ -146,7 +146,7 @@ def load_progress_details(workload: Workload, most_ranks: int = MOST_RANKS) -> P
     ranks = list(rows[: most_ranks + 1])
     curve = LossCurve.objects.filter(workload=workload).first()
     log = (
-        Log.objects.filter(pk=row.log, pod__workload=workload)
+        Log.objects.filter(pk=row.log or 0, pod__workload=workload)
         .exclude(state=Log.State.REMOVED)
         .select_related("pod")
         .defer("pod__data", "gaps")

@@ -19,13 +19,14 @@ class LossHistory:
 
     def add_point(self, at: float, step: int | None, loss: float | None) -> bool:
         """Add a point unless it is too near to the last one. Return whether it was added."""
+        at = round(at, 3)
         if self.points:
             last_at, _, last_loss = self.points[-1]
             # That a loss stops being a number is not thinned away.
             is_alike = (loss is None) == (last_loss is None)
             if at < last_at or (is_alike and at - last_at < self.gap):
                 return False
-        self.points.append((round(at, 3), step, loss))
+        self.points.append((at, step, loss))
         if len(self.points) > MOST_POINTS:
             self._thin_out()
         return True
