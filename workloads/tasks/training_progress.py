@@ -36,8 +36,11 @@ from workloads.training_progress import (
     find_place,
 )
 
-MOST_RUNNING = 200
-"""Workloads of one turn, those first that were read the longest ago."""
+MOST_RUNNING = 100
+"""Workloads of one turn, those first that were read the longest ago.
+
+Fewer than the changed rows for which a page would load its whole table anew (queries.changes).
+"""
 MOST_ENDED = 50
 BATCH_SIZE = 25
 """Workloads that are written in one transaction."""
