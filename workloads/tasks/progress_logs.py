@@ -20,8 +20,10 @@ from workloads.training_progress import LineParser, Place, RankState, Reading, f
 OTHER_RANKS = 15
 """Ranks that a turn reads of a workload beside its first one and the one that leads."""
 OTHER_RANKS_AT_END = 62
-MOST_BYTES = 256 << 10
-"""Bytes of one log that a turn reads: the newest ones, where more came."""
+MOST_BYTES = 128 << 10
+"""Bytes of a log that a turn reads of the ranks that lead: the newest ones, where more came."""
+MOST_BYTES_OF_OTHERS = 16 << 10
+"""Likewise of the other ranks, of which only the last lines are kept."""
 MOST_RUNS = 3
 """Logs of one pod that are read: its containers, and their newest runs."""
 _LAUNCHER = "launcher"
@@ -121,11 +123,16 @@ def _get_row(row: RankProgress | None, workload: Workload, rank: int) -> RankPro
 
 
 def read_new_lines(
-    rank: RankLogs, opened: Sequence[OpenLog], parser: LineParser, clock_lead: timedelta
+    rank: RankLogs,
+    opened: Sequence[OpenLog],
+    parser: LineParser,
+    clock_lead: timedelta,
+    most_bytes: int,
 ) -> Iterator[NewLine]:
     """Yield what is new in a rank's logs, each line taken into the rank's state.
 
-    How far they are read is kept in the rank's row.
+    At most the last `most_bytes` of each are read, and never less than a line. How far they are
+    read is kept in the rank's row.
     """
     places = {}
     for log_file in opened:
@@ -134,7 +141,7 @@ def read_new_lines(
         end = find_last_line_end(log_file.source)
         if known is None:
             rank.state.begin_log()
-        begin = max(known or 0, end - MOST_BYTES)
+        begin = max(known or 0, end - most_bytes)
         begin = known if known == begin else align_to_line(log_file.source, begin)
         places[key] = max(end, known or 0)
         for offset, raw in read_forward(log_file.source, begin, end):

@@ -19,6 +19,8 @@ from workloads.models import Log, LossCurve, TrainingProgress, Workload
 from workloads.specs import UnreadableSpec, VariableSource, decode_spec
 from workloads.states import UP
 from workloads.tasks.progress_logs import (
+    MOST_BYTES,
+    MOST_BYTES_OF_OTHERS,
     NewLine,
     RankLogs,
     choose_ranks,
@@ -148,7 +150,16 @@ def _follow_workload(
         row.trouble = f"The pattern in {VARIABLE} {error}."[:300]
     else:
         clock_lead = connections.clock_offset(workload.cluster_id)
-        lines = {each.row.rank: _read_rank(each, parser, clock_lead) for each in ranks}
+        leading = {0, row.rank}
+        lines = {
+            each.row.rank: _read_rank(
+                each,
+                parser,
+                clock_lead,
+                MOST_BYTES if each.row.rank in leading else MOST_BYTES_OF_OTHERS,
+            )
+            for each in ranks
+        }
     for each in ranks:
         each.row.read_at = now
     lead = _choose_lead(row, ranks)
@@ -187,10 +198,12 @@ def find_own_pattern(workload: Workload) -> str:
     )
 
 
-def _read_rank(rank: RankLogs, parser: LineParser, clock_lead: timedelta) -> list[NewLine]:
+def _read_rank(
+    rank: RankLogs, parser: LineParser, clock_lead: timedelta, most_bytes: int
+) -> list[NewLine]:
     """Read what is new of a rank into its row."""
     with open_logs(rank.logs) as opened:
-        lines = list(read_new_lines(rank, opened, parser, clock_lead))
+        lines = list(read_new_lines(rank, opened, parser, clock_lead, most_bytes))
     rank.row.state = dataclasses.asdict(rank.state)
     return lines
 
