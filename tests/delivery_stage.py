@@ -42,7 +42,7 @@ ready = preparation.ready_at.replace(microsecond=0)
 early = sum(max(0.0, measure(pod.created_at, ready)) * float(pod.gpus or 0)
     for pod in Pod.objects.filter(workload={id!r}, attempt={attempt}))
 print(json.dumps([early, measure(preparation.created_at, preparation.ready_at),
-    measure(preparation.ready_at, min(pod.created_at for pod in pods))]))
+    max(0.0, measure(ready, min(pod.created_at for pod in pods)))]))
 """
 """Prints the GPU seconds that pods of an attempt were there before its data was ready, how long
 that took, and how long after it the first pod of the training was there.
@@ -152,7 +152,7 @@ class DeliveryStage:
     def __init__(self, folder: Path, **options: object) -> None:
         self.muster = Installation(
             folder / "var", admin_password=PASSWORD, poll_seconds=5, **options
-        ).migrated()
+        )
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:

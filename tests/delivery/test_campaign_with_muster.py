@@ -64,7 +64,9 @@ class Plan:
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeliveryStage]:
-    with DeliveryStage(tmp_path_factory.mktemp("campaign"), localkube_gpus=2) as stage:
+    stage = DeliveryStage(tmp_path_factory.mktemp("campaign"), localkube_gpus=2)
+    stage.muster.migrated()
+    with stage:
         yield stage
 
 

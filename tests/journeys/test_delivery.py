@@ -29,7 +29,9 @@ FAST = f"--batch-size {BATCH} --load-seconds 0.2 --step-seconds 0.05 --checkpoin
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeliveryStage]:
-    with DeliveryStage(tmp_path_factory.mktemp("delivery"), localkube_gpus=2) as stage:
+    stage = DeliveryStage(tmp_path_factory.mktemp("delivery"), localkube_gpus=2)
+    stage.muster.migrated()
+    with stage:
         yield stage
 
 
