@@ -29,7 +29,7 @@ CHECKPOINTS = {
     "claimInfo": {"size": "1G", "accessModes": {"readWriteMany": True}},
 }
 STEP = re.compile(r"^step (\d+) loss \S+ waited ([\d.]+) elements ((?:\d+ ?)+)$", re.MULTILINE)
-OVER = ("Completed", "Failed", "Stopped")
+NOTHING_PROVED = "no epoch is whole"
 MEASURE_PREPARATION = """
 import json
 from workloads.models import DataPreparation, Pod
@@ -266,7 +266,7 @@ def compare_epochs(
         lost, doubled = len(whole - set(numbers)), len(numbers) - len(set(numbers))
         if lost or doubled:
             wrong.append(f"epoch {epoch}: {lost} lost, {doubled} doubled")
-    return wrong if epochs else ["no epoch is whole"]
+    return wrong if epochs else [NOTHING_PROVED]
 
 
 def merge_steps(delivered: Delivered, rank: int) -> dict[int, tuple[int, ...]]:
