@@ -93,7 +93,7 @@ def serve_delivery(control: Connection, size: int, count: int) -> None:
     import numpy as np
 
     from muster_delivery.authentication import Key
-    from muster_delivery.transport import Server
+    from muster_delivery.server import Server
     from muster_delivery.wire import encode
 
     element = np.zeros(size, dtype=np.uint8)
@@ -107,7 +107,7 @@ def serve_delivery(control: Connection, size: int, count: int) -> None:
 def fetch_delivery(port: int, size: int, count: int) -> Iterator[None]:
     """Fetch as a rank does."""
     from muster_delivery.authentication import Key
-    from muster_delivery.transport import Answer, ClientGroup
+    from muster_delivery.client import Answer, ClientGroup
     from muster_delivery.wire import decode
 
     group = ClientGroup([("127.0.0.1", port)], Key(KEY))
@@ -245,7 +245,7 @@ TRANSPORTS: dict[str, tuple[str, Serve, Fetch]] = {
 
 def run_server(package: str, serve: Serve, control: Connection, size: int, count: int) -> None:
     """Serve in a process of its own, and say what it took without the imports."""
-    for name in (package, *(["muster_delivery.transport", "numpy"] * (package == "zmq"))):
+    for name in (package, *(["muster_delivery.client", "numpy"] * (package == "zmq"))):
         importlib.import_module(name)
     before = measure_cpu()
     serve(control, size, count)

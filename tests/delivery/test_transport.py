@@ -4,7 +4,8 @@ import threading
 
 import pytest
 
-from muster_delivery.transport import NotConnected, Reply, Server
+from muster_delivery.client import NotConnected
+from muster_delivery.server import Reply, Server
 from tests.delivery.transport_stage import (
     KEY,
     connect,

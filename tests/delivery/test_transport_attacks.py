@@ -21,8 +21,9 @@ from muster_delivery.authentication import (
     create_ticket,
     prove_client,
 )
+from muster_delivery.client import ClientGroup
 from muster_delivery.messages import HELLO, MESSAGE, PROOF, build_message, open_message
-from muster_delivery.transport import ClientGroup, Reply, Server
+from muster_delivery.server import Reply, Server
 from tests.delivery.transport_stage import (
     KEY,
     OTHER_KEY,

@@ -6,15 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from muster_delivery.authentication import Key
-from muster_delivery.transport import (
-    Answer,
-    ClientGroup,
-    ConnectionChange,
-    Event,
-    Handler,
-    Reply,
-    Server,
-)
+from muster_delivery.client import Answer, ClientGroup, ConnectionChange, Event
+from muster_delivery.server import Handler, Reply, Server
 
 KEY = Key(bytes(range(32)))
 OTHER_KEY = Key(bytes(range(1, 33)))

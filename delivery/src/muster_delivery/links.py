@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from muster_delivery.client import Answer, ClientGroup, Event, NotConnected
 from muster_delivery.errors import DeliveryError
 from muster_delivery.settings import DeliverySettings
 from muster_delivery.store import Buffer
-from muster_delivery.transport import Answer, ClientGroup, Event, NotConnected
 
 RECEIVE_SECONDS = 0.5
 """How often a receiving thread looks whether it shall end."""

@@ -69,3 +69,10 @@ def _list_signed(
 ) -> tuple[bytes, ...]:
     first = bytes(frames[0]) if frames else b""
     return content, b"".join(length.to_bytes(8, "big") for length in lengths), first
+
+
+def read_parts(parts: Sequence[memoryview], *lengths: int) -> list[bytes]:
+    """Return parts of exactly these lengths. Raises NotAuthentic for others."""
+    if [part.nbytes for part in parts] != list(lengths):
+        raise NotAuthentic("a message of the handshake has another layout")
+    return [bytes(part) for part in parts]

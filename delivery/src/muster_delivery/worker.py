@@ -22,11 +22,11 @@ from muster_delivery.machine import (
 from muster_delivery.plan import build_batch_key, decode_index
 from muster_delivery.preparation import IndexedPreparation, Preparation, StreamPreparation
 from muster_delivery.requests import BatchRequest, read_batch_request, read_place
+from muster_delivery.server import Reply, Server
 from muster_delivery.settings import DeliverySettings
 from muster_delivery.shelf import BatchKey, BatchShelf
 from muster_delivery.sources import IndexedSource, Source
 from muster_delivery.streams import StreamReader
-from muster_delivery.transport import Reply, Server
 from muster_delivery.wire import encode
 
 LOADER_RAISED = 86
