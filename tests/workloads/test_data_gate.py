@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from clusters.job_kinds import JOBS
 from clusters.kube import calls
+from clusters.kube.errors import Rejected
 from clusters.kube.resources import PODS, SECRETS, SERVICES
 from tests.conformance.api import eventually
 from tests.workloads.acting import Acting
@@ -148,6 +149,43 @@ def test_data_workers_go_when_the_training_has_ended(acting: Acting) -> None:
     acting.logs_are_kept(workload)
     acting.repeat(tasks.tidy_data, workload, lambda: not DataPreparation.objects.get().is_open)
     eventually(lambda: "slow-data" not in str(list_left(acting, workload)))
+
+
+def test_data_workers_go_with_a_job_that_was_deleted_in_the_cluster(acting: Acting) -> None:
+    workload = prepare(acting, submit(acting))
+    kind, namespace = objects.job_resource_of(workload), objects.namespace_of(workload)
+    calls.delete(acting.client, kind, workload.name, namespace=namespace)
+    acting.until(workload, "Stopped")
+    acting.logs_are_kept(workload)
+    acting.repeat(tasks.tidy_data, workload, lambda: not DataPreparation.objects.get().is_open)
+    eventually(lambda: list_left(acting, workload) == [])
+
+
+def test_a_stop_begins_with_all_that_data_workers_use(acting: Acting) -> None:
+    workload = prepare(acting, submit(acting))
+    journal.request_stop(workload.pk, acting.cast.bob)
+    acting.logs_are_kept(workload)
+    tasks.stop(str(workload.pk))
+    left = str(list_left(acting, workload))
+    assert "service" not in left, "a step that dies now would leave it"
+    assert "secret" not in left
+
+
+def test_a_refused_removal_of_data_workers_is_not_asked_for_again_at_once(
+    acting: Acting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = prepare(acting, submit(acting))
+    Workload.objects.update(status="Failed", ended_at=timezone.now() - timedelta(minutes=5))
+    asked: list[str] = []
+
+    def refuse(client: Any, found: Workload) -> bool:
+        asked.append(found.name)
+        raise Rejected("forbidden", status=403)
+
+    monkeypatch.setattr(objects, "remove_data_workers", refuse)
+    tasks.tidy_data(str(workload.pk))
+    tasks.tidy_data(str(workload.pk))
+    assert asked == ["slow"]
 
 
 def test_data_workers_of_a_workload_that_is_at_rest_are_found_by_the_poll(

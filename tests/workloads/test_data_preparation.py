@@ -322,7 +322,9 @@ def test_one_run_asks_as_often_for_many_attempts_as_for_one(cast: Cast, kube: Da
     assert len(many) <= len(one)
 
 
-def test_the_row_of_an_attempt_that_is_over_is_closed(cast: Cast, kube: DataKube) -> None:
+def test_the_row_of_an_attempt_that_is_over_is_closed(
+    cast: Cast, kube: DataKube, requested_steps: list[tuple[str, str]]
+) -> None:
     journal.request_stop(kube.workload.pk, None)
     follow_preparations()
     assert kube.preparation().is_open
@@ -333,9 +335,21 @@ def test_the_row_of_an_attempt_that_is_over_is_closed(cast: Cast, kube: DataKube
     )
     assert (kube.row().status, kube.row().data_job) == ("Stopped", None)
     follow_preparations()
-    assert not kube.preparation().is_open
+    assert ("tidy_data", str(kube.workload.pk)) in requested_steps, "something may be left"
     journal.request_run(kube.workload.pk, None)
-    assert DataPreparation.objects.filter(attempt=2, is_open=True, prepared=0).exists()
+    follow_preparations()
+    rows = DataPreparation.objects.order_by("attempt").values_list("is_open", "prepared")
+    assert list(rows) == [(False, 0), (True, 0)]
+
+
+def test_data_workers_of_a_job_that_was_deleted_in_the_cluster_are_to_go(
+    cast: Cast, kube: DataKube, requested_steps: list[tuple[str, str]]
+) -> None:
+    journal.record_observations(cast.cluster.pk, observe_gone("job", kube.held_job()))
+    assert kube.row().status == "Stopped"
+    follow_preparations()
+    assert ("tidy_data", str(kube.workload.pk)) in requested_steps
+    assert kube.preparation().is_open
 
 
 def test_a_stop_waits_for_the_data_workers(cast: Cast, kube: DataKube) -> None:

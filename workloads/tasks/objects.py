@@ -181,9 +181,11 @@ def remove_all_objects(client: Client, workload: Workload) -> str:
         delete_object(client, kind, job)
     if doomed_pods:
         _delete_pods(client, workload, doomed_pods, is_shared=len(pods) < len(labelled_pods))
+    # At once: without job and pods it counts as stopped, and a step that died is not repeated.
+    is_left = _remove_delivery_objects(client, workload)
     if jobs or pods:
         return describe_removal(workload, len(pods), has_job=bool(jobs))
-    if _remove_delivery_objects(client, workload):
+    if is_left:
         return "What its data workers used is being removed from the cluster."
     claims = _fetch_unneeded_claims(client, workload)
     for claim in claims:
@@ -210,7 +212,7 @@ def _fetch_jobs(client: Client, workload: Workload) -> list[tuple[Resource, Obje
     jobs: list[tuple[Resource, Object]] = [
         (kind, job)
         for job in fetch_objects(client, kind, workload)
-        if is_object_of(job, workload) and not is_of_data_workers(job)
+        if is_object_of(job, workload) and not _is_data_job(job, workload)
     ]
     data_job = fetch_data_job(client, workload)
     return jobs if data_job is None else [*jobs, (JOBS, data_job)]
@@ -221,6 +223,13 @@ def fetch_data_job(client: Client, workload: Workload) -> Object | None:
     if workload.data_workers is None:
         return None
     return _fetch_delivery_object(client, JOBS, workload)
+
+
+def _is_data_job(job: Object, workload: Workload) -> bool:
+    # By its name: anybody may put a label on the training's job, which is to go all the same.
+    return is_of_data_workers(job) and (
+        nested_dict(job, "metadata").get("name") == get_data_job_name(workload.name)
+    )
 
 
 def is_of_data_workers(obj: Object) -> bool:

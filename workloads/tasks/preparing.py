@@ -30,7 +30,7 @@ from workloads.kube_objects import (
 )
 from workloads.logbook.attempt_state import MISSING_AFTER, NOT_CAPTURED
 from workloads.models import DataPreparation, Desired, Workload
-from workloads.states import ACTIVE, TERMINAL, Status, has_waited_for_data, is_suspended
+from workloads.states import ACTIVE, RESTING, Status, has_waited_for_data, is_suspended
 from workloads.tasks import data_progress, objects, rank_counters
 from workloads.tasks.data_progress import CurrentWorkers
 from workloads.tasks.retrying import describe_refusal, find_workload
@@ -110,12 +110,12 @@ def _is_preparing(row: DataPreparation) -> bool:
 def _request_next_step(row: DataPreparation, now: datetime, deadline: float) -> None:
     """Request or do what an attempt's data calls for now."""
     workload: Workload = row.workload
-    is_over = workload.released_at is not None or workload.attempt != row.attempt
-    if is_over or workload.status == Status.STOPPED:
+    if workload.released_at is not None or workload.attempt != row.attempt:
         journal.close_preparations(workload.pk, row.attempt)
         return
-    if workload.status in TERMINAL:
+    if workload.status in RESTING:
         rank_counters.record_counters(row, now, deadline)
+        # A job that was deleted in the cluster leaves its data workers, too.
         if workload.cluster.is_enabled and workload.cluster.unreachable_since is None:
             tidy_data.enqueue(str(workload.pk))
         return

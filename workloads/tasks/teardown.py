@@ -1,6 +1,8 @@
 """Steps that remove a workload's objects from its cluster: stop, remove, and tidy."""
 
 import logging
+import time
+import uuid
 from datetime import timedelta
 from functools import partial
 
@@ -16,7 +18,7 @@ from workloads import journal, logbook
 from workloads.kube_objects import is_data_worker
 from workloads.models import Desired, Workload
 from workloads.specs import CleanPodPolicy
-from workloads.states import ENDING, TERMINAL, Status
+from workloads.states import ENDING, RESTING, TERMINAL, Status
 from workloads.tasks import objects
 from workloads.tasks.retrying import (
     RetryLater,
@@ -42,7 +44,12 @@ torchrun waits that long for the others.
 """
 DATA_LOG_PATIENCE = timedelta(seconds=60)
 """How long the logs of data workers that have ended are waited for before these are removed."""
+FAILURE_PAUSE_SECONDS = 30.0
+"""Seconds after which the removal of data workers is tried again that the cluster refused."""
 RECHECK_TEXT = "It is looked at once more, for a launch may have been under way."
+
+_paused_until: dict[uuid.UUID, float] = {}
+"""Until when data workers are left alone whose removal failed, by the monotonic clock."""
 
 
 @step
@@ -105,12 +112,14 @@ def tidy(workload_id: str) -> None:
 
 @step
 def tidy_data(workload_id: str) -> None:
-    """Remove the data workers of a Completed or Failed workload, once their logs are kept.
+    """Remove the data workers of a workload at rest, once their logs are kept.
 
     They serve nobody any more, whatever becomes of its other pods.
     """
     workload = find_workload(workload_id)
     if workload is None or not should_remove_data_workers(workload):
+        return
+    if time.monotonic() < _paused_until.get(workload.pk, 0.0):
         return
     try:
         client = connections.get_client(workload.cluster)
@@ -118,7 +127,9 @@ def tidy_data(workload_id: str) -> None:
             return
         if not objects.remove_data_workers(client, workload):
             journal.close_preparations(workload.pk, workload.attempt)
+        _paused_until.pop(workload.pk, None)
     except KubeError as error:
+        _paused_until[workload.pk] = time.monotonic() + FAILURE_PAUSE_SECONDS
         log.warning(
             "the data workers of workload %s could not be removed: %s; it is tried again",
             workload.pk,
@@ -127,8 +138,8 @@ def tidy_data(workload_id: str) -> None:
 
 
 def should_remove_data_workers(workload: Workload) -> bool:
-    """Return whether the workload has ended and its data workers are to go."""
-    if workload.data_workers is None or workload.status not in TERMINAL:
+    """Return whether the workload is at rest and its data workers are to go."""
+    if workload.data_workers is None or workload.status not in RESTING:
         return False
     is_late = workload.ended_at is None or timezone.now() - workload.ended_at > DATA_LOG_PATIENCE
     return is_late or logbook.are_logs_kept(workload.pk)
