@@ -29,8 +29,9 @@ from workloads import journal
 from workloads.journal import Observation
 from workloads.journal.pod_counting import find_miscounted_workloads
 from workloads.kube_objects import ATTEMPT, DATA_WORKER, ROLE, WAITS_FOR_DATA
+from workloads.logbook import log_paths
 from workloads.manifests import keys
-from workloads.models import DataPreparation, Event, Pod
+from workloads.models import DataPreparation, Event, Log, Pod
 from workloads.tasks import follow_preparations
 from workloads.tasks import preparing as preparing_steps
 from workloads.tasks.preparing import build_resumption
@@ -392,3 +393,19 @@ def test_a_run_without_time_goes_on_where_the_last_one_ended(
     assert [each.preparation().prepared for each in (kube, other)] == [10, 0]
     follow_preparations()
     assert [each.preparation().prepared for each in (kube, other)] == [10, 20]
+
+
+def test_a_log_that_cannot_be_read_holds_up_no_other_workload(cast: Cast, kube: DataKube) -> None:
+    other = a_data_workload(cast, name="other")
+    journal.record_observations(
+        cast.cluster.pk, [*jobs(other.data_job(), other.held_job()), *pods(other.data_pod(0))]
+    )
+    write_log(kube, preparing(0, 10))
+    follow_preparations()
+    path = log_paths.local_path(Log.objects.get().path)
+    path.unlink()
+    path.mkdir()
+    write_log(other, preparing(0, 20))
+    follow_preparations()
+    assert [each.preparation().prepared for each in (kube, other)] == [10, 20]
+    assert kube.row().reason.endswith("The logs of its data workers cannot be read at the moment.")

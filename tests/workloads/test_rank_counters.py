@@ -18,6 +18,7 @@ from tests.workloads.data_workers import (
 )
 from tests.workloads.objects import condition
 from workloads import journal, queries
+from workloads.logbook import log_paths
 from workloads.models import DataPreparation, Pod, RankDelivery
 from workloads.tasks import follow_preparations
 
@@ -79,6 +80,18 @@ def test_the_counters_of_ranks_are_kept_and_say_what_would_have_covered_the_wait
     )
     assert (view.rank_count, view.elements_per_second, view.is_recent) == (2, 1024, True)
     assert [each.pod for each in view.workers] == ["train1-data-0-pods0", "train1-data-1-pods0"]
+
+
+def test_a_log_that_cannot_be_read_holds_up_no_other_rank(cast: Cast, kube: DataKube) -> None:
+    run_all(cast, kube)
+    DataPreparation.objects.update(sampled_at=None)
+    by_rank = {pod.rank: pod for pod in Pod.objects.exclude(role="data-worker")}
+    path = log_paths.local_path(write_lines(by_rank[0], rank(0, 10, 590)).path)
+    path.unlink()
+    path.mkdir()
+    write_lines(by_rank[1], rank(1, 300, 300))
+    follow_preparations()
+    assert list(RankDelivery.objects.values_list("rank", flat=True)) == [1]
 
 
 def test_a_list_asks_once_for_those_that_prepare_and_else_not_at_all(

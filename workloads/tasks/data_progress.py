@@ -1,6 +1,7 @@
 """What the logs of data workers say since they were read last."""
 
 import copy
+import logging
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +16,15 @@ from workloads.kube_objects import DATA_WORKER, clean_text
 from workloads.models import DataPreparation, Log, Pod, Workload
 from workloads.pod_counts import Standing
 
+logger = logging.getLogger(__name__)
+
 MOST_PODS = 20_000
 """Data workers that are looked at in one run, the newest; a Job of eight makes some fifty."""
 MOST_LINES = 50_000
 MOST_BYTES = 4 << 20
 """Of one log that are read in one run; the next goes on there."""
 LONGEST_TROUBLE = 300
+UNREADABLE = "The logs of its data workers cannot be read at the moment."
 
 _POD_FIELDS = ("workload", "uid", "index", "phase", "standing", "status", "reason", "vanished_at")
 
@@ -47,7 +51,13 @@ def read_workers(
     for place, row in enumerate(rows):
         if place and deadline is not None and time.monotonic() > deadline:
             return
-        yield row, _read_attempt(row, pods.get(row.workload_id, {}), logs)
+        try:
+            current = _read_attempt(row, pods.get(row.workload_id, {}), logs)
+        except Exception:
+            # Whatever the disk or the object store's client raises, the gates of others go on.
+            logger.exception("logs of data workers of workload %s are unreadable", row.workload_id)
+            current = CurrentWorkers(_decode_workers(row), UNREADABLE)
+        yield row, current
 
 
 def _load_data_pods(rows: Sequence[DataPreparation]) -> Mapping[uuid.UUID, Mapping[int, Pod]]:
@@ -73,14 +83,17 @@ def _load_logs(pods: Sequence[int]) -> Mapping[int, Log]:
 def _read_attempt(
     row: DataPreparation, pods: Mapping[int, Pod], logs: Mapping[int, Log]
 ) -> CurrentWorkers:
-    workload: Workload = row.workload
-    before = data_delivery.decode_workers(row.workers, workload.data_workers or 0)
     workers = []
-    for number, worker in enumerate(before):
+    for number, worker in enumerate(_decode_workers(row)):
         pod = pods.get(number)
         log = logs.get(pod.pk) if pod is not None else None
         workers.append(_read_worker(number, worker, pod, log))
     return CurrentWorkers(workers, _describe_trouble(pods, workers))
+
+
+def _decode_workers(row: DataPreparation) -> Sequence[WorkerProgress]:
+    workload: Workload = row.workload
+    return data_delivery.decode_workers(row.workers, workload.data_workers or 0)
 
 
 def _read_worker(

@@ -1,5 +1,6 @@
 """The counters of ranks out of their logs: how long they waited for data, and what they got."""
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -10,6 +11,8 @@ from workloads.data_delivery import RankLine
 from workloads.kube_objects import DATA_WORKER
 from workloads.logbook import stamps
 from workloads.models import DataPreparation, Log, RankDelivery, Workload
+
+logger = logging.getLogger(__name__)
 
 SAMPLE_EVERY = timedelta(seconds=15)
 MOST_LOGS = 500
@@ -78,7 +81,13 @@ def _read_ranks(log: Log) -> Mapping[int, tuple[int, RankLine]]:
 
 
 def _read_tail(log: Log) -> Iterator[tuple[int, RankLine]]:
-    for raw in logbook.read_tail(log, TAIL_BYTES).split(b"\n"):
+    try:
+        tail = logbook.read_tail(log, TAIL_BYTES)
+    except Exception:
+        # Whatever the disk or the object store's client raises, other ranks are read.
+        logger.exception("the log %s is unreadable", log.pk)
+        return
+    for raw in tail.split(b"\n"):
         ns, begin = stamps.parse_stamp(raw[:64])
         line = data_delivery.parse_line(raw[begin:])
         if ns is not None and isinstance(line, RankLine):
