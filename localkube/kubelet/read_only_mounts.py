@@ -22,6 +22,9 @@ LEAST_ABI = 3
 MOST_PATHS = 20_000
 """Paths below which changes are allowed; what lies beside more of them is read-only, too."""
 
+_SYSTEM = ("/dev", "/proc")
+"""Where every program writes, as to /dev/null: a pod has these of its own, whatever it mounts."""
+
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 """The numbers of the system calls, the same on every architecture."""
 _VERSION_FLAG = 1
@@ -58,8 +61,9 @@ def build_ruleset(read_only: Collection[str], writable: Iterable[str] = ()) -> i
             if number >= MOST_PATHS:
                 break
             _allow_changes(ruleset, path)
-        for path in writable:
-            _allow_changes(ruleset, path)
+        for path in (*writable, *_SYSTEM):
+            if path not in read_only:
+                _allow_changes(ruleset, path)
     except BaseException:
         os.close(ruleset)
         raise

@@ -3,6 +3,7 @@ limits.
 """
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -118,7 +119,8 @@ def build_run_spec(
         memory_limit=None if limit is None else quantities.parse_bytes(limit),
         die_with=context.options.die_with,
         read_only=[str(path) for path in mounts.read_only],
-        writable=[str(path) for path in mounts.writable],
+        # What is the pod's own is written, though a directory of this machine above it is not.
+        writable=[*map(str, mounts.writable), os.path.realpath(home), os.path.realpath(scratch)],
     )
 
 

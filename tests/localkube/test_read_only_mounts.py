@@ -209,6 +209,21 @@ async def test_only_rank_0_writes_to_a_claim_that_the_others_mount_read_only(
         assert [path.name for path in claim.iterdir()] == ["of-0"]
 
 
+async def test_a_pod_writes_what_is_its_own_below_a_directory_that_it_mounts_read_only(
+    tmp_path: Path,
+) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    mount = {"name": "v", "mountPath": "/host", "readOnly": True}
+    async with machine(tmp_path / "data", host_paths=(Path("/"),)) as node:
+        for name, path, place in (("above", tmp_path, "/kept"), ("all", Path("/"), str(kept))):
+            script = f'echo x >/dev/null && touch "$HOME/a" "$TMPDIR/a" && ! touch /host{place}/new'
+            volumes = [{"name": "v", "hostPath": {"path": str(path)}}]
+            node.submit(pod(shell(script, volumeMounts=[mount]), name=name, volumes=volumes))
+            assert (await node.finished(name))["phase"] == "Succeeded", await node.log(name)
+    assert list(kept.iterdir()) == []
+
+
 def test_the_node_says_whether_mounts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     share = NodeShare("n", {}, [])
     assert build_labels(share)[READ_ONLY_LABEL] == "enforced"
