@@ -228,6 +228,22 @@ def test_failed_data_workers_without_a_word_fail_it_after_a_while(
     assert Event.objects.filter(reason="DataWorkersFailed").count() == 1
 
 
+def test_data_workers_that_end_without_a_word_fail_it_and_ready_ones_do_not(
+    cast: Cast, kube: DataKube
+) -> None:
+    other = start_preparing(cast, name="other")
+    for number in range(2):
+        write_log(other, get_ready_line(number), index=number)
+    ends = [each.data_job(condition("Complete")) for each in (kube, other)]
+    journal.record_observations(cast.cluster.pk, jobs(*ends))
+    follow_preparations()
+    assert (kube.row().status, other.row().reason) == ("Preparing", "Its data is ready.")
+    DataPreparation.objects.update(failed_at=timezone.now() - timedelta(minutes=1))
+    follow_preparations()
+    assert (kube.row().status, other.row().status) == ("Failed", "Preparing")
+    assert "does the script register its loader?" in kube.row().reason
+
+
 def test_a_gate_that_others_opened_or_nobody_kept_is_told(cast: Cast, kube: DataKube) -> None:
     open_job = kube.job(CREATED)
     open_job["metadata"]["annotations"] = dict(WAITS)

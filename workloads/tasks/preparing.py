@@ -48,6 +48,7 @@ FAILURE_PATIENCE = timedelta(seconds=30)
 """How long the failure of data workers waits for the line of their log that says why."""
 REFUSAL_PAUSE_SECONDS = 30.0
 """Seconds after which the cluster is asked again to let a job go on, where it refused that."""
+ENDED = "they ended before the data was prepared; does the script register its loader?"
 DATA_READY_TEXT = "Its data is ready."
 
 _WORKLOAD_FIELDS = tuple(
@@ -121,8 +122,8 @@ def _request_next_step(row: DataPreparation, now: datetime, deadline: float) -> 
         return
     if workload.status not in ACTIVE or workload.job is None:
         return
-    if find_true_condition(workload.data_job or {}, "Failed"):
-        _record_failure(row, now)
+    if message := _describe_end(row):
+        _record_failure(row, now, message)
     elif row.resumed_at is not None:
         rank_counters.record_counters(row, now, deadline)
     elif not is_suspended(workload.job) or workload.status != Status.PREPARING:
@@ -156,7 +157,16 @@ def _describe_ready(row: DataPreparation) -> str:
     return data_delivery.describe_ready(Preparation.add_up(row.wanted, workers))
 
 
-def _record_failure(row: DataPreparation, now: datetime) -> None:
+def _describe_end(row: DataPreparation) -> str:
+    """Describe how the Job of data workers has failed; "" where it has not."""
+    job = row.workload.data_job or {}
+    if condition := find_true_condition(job, "Failed"):
+        return str(condition.get("message") or condition.get("reason") or ENDED)
+    is_waited_for = row.ready_at is None and row.resumed_at is None
+    return ENDED if is_waited_for and find_true_condition(job, "Complete") else ""
+
+
+def _record_failure(row: DataPreparation, now: datetime, message: str) -> None:
     """Record that the Job of data workers has failed, with the line of a log that says why."""
     if row.failure:
         return
@@ -170,8 +180,6 @@ def _record_failure(row: DataPreparation, now: datetime) -> None:
         workers = current.workers
     is_late = row.failed_at is not None and now - row.failed_at > FAILURE_PATIENCE
     if is_late or any(each.error for each in workers):
-        condition = find_true_condition(workload.data_job or {}, "Failed") or {}
-        message = str(condition.get("message") or condition.get("reason") or "")
         reason = data_delivery.describe_failure(workers, message)
         journal.record_data_failure(workload.pk, row.attempt, reason)
 
