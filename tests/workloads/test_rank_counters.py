@@ -1,11 +1,13 @@
 """How long ranks waited for data, out of their logs, and what pages ask of it."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from tests.cast import Cast, a_spec
 from tests.workloads.cluster_objects import jobs, pods
@@ -80,6 +82,20 @@ def test_the_counters_of_ranks_are_kept_and_say_what_would_have_covered_the_wait
     )
     assert (view.rank_count, view.elements_per_second, view.is_recent) == (2, 1024, True)
     assert [each.pod for each in view.workers] == ["train1-data-0-pods0", "train1-data-1-pods0"]
+
+
+def test_the_counters_that_were_read_the_longest_ago_come_first(cast: Cast, kube: DataKube) -> None:
+    kubes = [kube, start_preparing(cast, name="other")]
+    for each in kubes:
+        run_all(cast, each)
+    for minutes, each in enumerate(kubes, 1):
+        sampled_at = timezone.now() - timedelta(minutes=minutes)
+        each.workload.data_preparations.update(sampled_at=sampled_at)
+        pod = Pod.objects.get(workload=each.workload, rank=0)
+        write_lines(pod, rank(0, 10, 590))
+    follow_preparations()
+    order = RankDelivery.objects.order_by("pk").values_list("workload", flat=True)
+    assert list(order) == [kubes[1].workload.pk, kubes[0].workload.pk]
 
 
 def test_a_log_that_cannot_be_read_holds_up_no_other_rank(cast: Cast, kube: DataKube) -> None:

@@ -7,7 +7,7 @@ import logging
 import time
 import uuid
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.utils import timezone
 
@@ -84,7 +84,9 @@ def _follow_attempts(now: datetime) -> None:
     current = list(data_progress.read_workers(preparing, deadline))
     changes = [_find_change(row, workers, now) for row, workers in current]
     journal.record_preparations([each for each in changes if each is not None])
-    for row in rows:
+    # The counters that were read the longest ago come first: a run may not have time for all.
+    never = datetime.min.replace(tzinfo=UTC)
+    for row in sorted(rows, key=lambda each: each.sampled_at or never):
         _request_next_step(row, now, deadline)
     # Where logs are so long that a run does not read all, the next goes on with the others.
     reached = rows if len(current) == len(preparing) else [row for row, _ in current]
