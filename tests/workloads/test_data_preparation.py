@@ -425,3 +425,19 @@ def test_a_log_that_cannot_be_read_holds_up_no_other_workload(cast: Cast, kube: 
     follow_preparations()
     assert [each.preparation().prepared for each in (kube, other)] == [10, 20]
     assert kube.row().reason.endswith("The logs of its data workers cannot be read at the moment.")
+
+
+def test_a_log_of_which_no_more_is_kept_is_named(kube: DataKube) -> None:
+    write_log(kube, preparing(0, 10))
+    Log.objects.update(state=Log.State.COMPLETE, gaps=[{"cause": "too long"}])
+    follow_preparations()
+    assert "Data worker 0: its log is longer than what is kept of one" in kube.row().reason
+
+
+def test_nothing_stalls_before_its_data_workers_are_there(kube: DataKube) -> None:
+    DataPreparation.objects.update(created_at=timezone.now() - timedelta(hours=1))
+    follow_preparations()
+    assert "Nothing has been prepared" not in kube.row().reason
+    type(kube.row()).objects.update(status_at=timezone.now() - timedelta(minutes=6))
+    follow_preparations()
+    assert "Nothing has been prepared for 5 min." in kube.row().reason

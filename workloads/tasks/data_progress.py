@@ -4,7 +4,7 @@ import copy
 import logging
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -24,6 +24,9 @@ MOST_LINES = 50_000
 MOST_BYTES = 4 << 20
 """Of one log that are read in one run; the next goes on there."""
 LONGEST_TROUBLE = 300
+FULL = (
+    "its log is longer than what is kept of one, so how far it is cannot be read; let it log less"
+)
 UNREADABLE = "The logs of its data workers cannot be read at the moment."
 
 _POD_FIELDS = ("workload", "uid", "index", "phase", "standing", "status", "reason", "vanished_at")
@@ -84,11 +87,19 @@ def _read_attempt(
     row: DataPreparation, pods: Mapping[int, Pod], logs: Mapping[int, Log]
 ) -> CurrentWorkers:
     workers = []
+    full: set[int] = set()
     for number, worker in enumerate(_decode_workers(row)):
         pod = pods.get(number)
         log = logs.get(pod.pk) if pod is not None else None
         workers.append(_read_worker(number, worker, pod, log))
-    return CurrentWorkers(workers, _describe_trouble(pods, workers))
+        if pod is not None and log is not None and _is_full(pod, log):
+            full.add(number)
+    return CurrentWorkers(workers, _describe_trouble(pods, workers, full))
+
+
+def _is_full(pod: Pod, log: Log) -> bool:
+    """Return whether no more is kept of the log, though the pod goes on."""
+    return pod.phase == "Running" and log.state == Log.State.COMPLETE and bool(log.gaps)
 
 
 def _decode_workers(row: DataPreparation) -> Sequence[WorkerProgress]:
@@ -121,7 +132,9 @@ def _read_worker(
     return worker
 
 
-def _describe_trouble(pods: Mapping[int, Pod], workers: Sequence[WorkerProgress]) -> str:
+def _describe_trouble(
+    pods: Mapping[int, Pod], workers: Sequence[WorkerProgress], full: Container[int]
+) -> str:
     """Describe what keeps the first data worker that does not get on; "" where all do."""
     for number, worker in enumerate(workers):
         pod = pods.get(number)
@@ -132,6 +145,8 @@ def _describe_trouble(pods: Mapping[int, Pod], workers: Sequence[WorkerProgress]
             cause = ": ".join(filter(None, (pod.status, pod.reason)))
         elif pod is not None and pod.standing == Standing.UNSCHEDULABLE:
             cause = pod.reason or "no node takes it"
+        elif number in full and not worker.is_ready:
+            cause = FULL
         if cause:
             return f"Data worker {number}: {clean_text(cause, LONGEST_TROUBLE)}."
     return ""

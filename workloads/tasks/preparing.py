@@ -54,7 +54,16 @@ DATA_READY_TEXT = "Its data is ready."
 _WORKLOAD_FIELDS = tuple(
     f"workload__{name}"
     for name in (
-        *("name", "status", "attempt", "desired", "released_at", "reason", "data_workers"),
+        *(
+            "name",
+            "status",
+            "status_at",
+            "attempt",
+            "desired",
+            "released_at",
+            "reason",
+            "data_workers",
+        ),
         *("job", "job_uid", "data_job", "ended_at", "cluster_id", "project_id", "pod_counts"),
         *("cluster__captured_until", "cluster__unreachable_since", "cluster__is_enabled"),
     )
@@ -194,7 +203,8 @@ def _find_change(
     preparation = Preparation.add_up(row.wanted, current.workers)
     has_progress = preparation.prepared > row.prepared or preparation.is_ready
     progress_at = now if has_progress else row.progress_at
-    is_stalled = now - (progress_at or row.created_at) >= STALLED_AFTER
+    # Before that its data workers were not there: a launch may wait long for its cluster.
+    is_stalled = now - (progress_at or workload.status_at) >= STALLED_AFTER
     has_stalled = is_stalled and not preparation.is_ready
     reason, stall = data_delivery.describe_preparation(preparation), ""
     if preparation.is_ready:
