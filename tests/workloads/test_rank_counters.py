@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.cast import Cast, a_spec
-from tests.workloads.cluster_objects import jobs, pods
+from tests.workloads.cluster_objects import jobs, observe_gone, pods
 from tests.workloads.data_workers import (
     DataKube,
     preparing,
@@ -22,7 +22,7 @@ from tests.workloads.objects import condition
 from workloads import journal, queries
 from workloads.logbook import log_paths
 from workloads.models import DataPreparation, Pod, RankDelivery
-from workloads.tasks import follow_preparations
+from workloads.tasks import data_progress, follow_preparations
 
 CREATED, RUNNING = condition("Created"), condition("Running")
 
@@ -125,3 +125,19 @@ def test_a_list_asks_once_for_those_that_prepare_and_else_not_at_all(
         found = queries.load_preparations(rows)
     assert len(captured) == 1
     assert (found[rows[0].pk].prepared, found[rows[0].pk].percent) == (25, 25)
+
+
+def test_data_workers_that_vanished_long_ago_crowd_nobody_out(
+    cast: Cast, kube: DataKube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_log(kube, preparing(0, 25))
+    evicting = start_preparing(cast, name="evicting")
+    gone = [evicting.data_pod(0, tries=each) for each in range(1, 5)]
+    for each in gone:
+        each["metadata"]["creationTimestamp"] = "2026-11-21T01:00:00Z"
+    journal.record_observations(cast.cluster.pk, [*pods(*gone), *observe_gone("pod", *gone)])
+    gone_rows = Pod.objects.exclude(vanished_at=None)
+    assert gone_rows.update(vanished_at=timezone.now() - timedelta(hours=1)) == 4
+    monkeypatch.setattr(data_progress, "MOST_PODS", 4)
+    follow_preparations()
+    assert kube.preparation().prepared == 25

@@ -6,9 +6,11 @@ import time
 import uuid
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import islice
 
-from django.db.models import F
+from django.db.models import F, Q
+from django.utils import timezone
 
 from workloads import data_delivery, logbook
 from workloads.data_delivery import WorkerProgress
@@ -20,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 MOST_PODS = 20_000
 """Data workers that are looked at in one run, the newest; a Job of eight makes some fifty."""
+RECENT = timedelta(minutes=10)
+"""For how long a data worker that vanished is looked at: its error may still be wanted."""
 MOST_LINES = 50_000
 MOST_BYTES = 4 << 20
 """Of one log that are read in one run; the next goes on there."""
@@ -65,7 +69,10 @@ def read_workers(
 
 def _load_data_pods(rows: Sequence[DataPreparation]) -> Mapping[uuid.UUID, Mapping[int, Pod]]:
     """Load the newest data worker of each number, by workload."""
+    # Of those that were evicted again and again, the old ones crowd nobody out.
+    is_recent = Q(vanished_at=None) | Q(vanished_at__gte=timezone.now() - RECENT)
     pods = Pod.objects.filter(
+        is_recent,
         workload__in=[each.workload_id for each in rows],
         attempt=F("workload__attempt"),
         role=DATA_WORKER,
