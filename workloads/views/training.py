@@ -25,7 +25,7 @@ MOST_RANKS = 128
 def training(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Show the part with the progress; it asks for itself when the workload has changed."""
     visible = Workload.objects.visible_to(request.user).select_related("progress")
-    workload = get_object_or_404(visible.defer("spec", "job", "pod_group"), pk=pk)
+    workload = get_object_or_404(visible.defer("spec", "job", "pod_group", "data_job"), pk=pk)
     context = build_training_context(workload)
     return render(request, "workloads/_training.html", context | {"w": workload})
 
