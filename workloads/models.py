@@ -477,7 +477,21 @@ class Event(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.text or f"{self.old} to {self.new}"
+        return self.text or f"{self.old_label} to {self.new_label}"
+
+    @property
+    def old_label(self) -> str:
+        """The status before a change of status, as pages call it."""
+        return _label_status(self.old)
+
+    @property
+    def new_label(self) -> str:
+        """The status after a change of status, as pages call it."""
+        return _label_status(self.new)
+
+
+def _label_status(name: str) -> str:
+    return Status(name).label if name in Status.__members__.values() else name
 
 
 class UsedAsset(models.Model):

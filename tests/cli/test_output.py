@@ -29,6 +29,7 @@ from muster_cli.output.terminal import (
     cut_text,
     measure_text,
 )
+from muster_cli.output.workload_columns import read_status
 from tests.cli.running import CommandLine, build_command, build_interruptible_command
 
 ROWS = [
@@ -86,6 +87,12 @@ def test_rows_can_be_told_apart_in_a_narrow_terminal(monkeypatch: pytest.MonkeyP
 def test_what_is_not_known_is_not_shown() -> None:
     assert format_value({"request": None, "limit": None}) == ""
     assert format_value({"request": 0.5, "limit": None}) == "request=0.5"
+
+
+def test_what_prepares_data_is_called_as_on_pages() -> None:
+    workload = {"phase": "Initializing", "dataDelivery": {"percent": 61}}
+    assert read_status(workload) == "Preparing data"
+    assert read_status(workload | {"dataDelivery": None}) == "Initializing"
 
 
 def test_text_is_cut_by_the_columns_that_it_takes() -> None:

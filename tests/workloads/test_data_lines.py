@@ -86,6 +86,12 @@ def test_the_progress_of_workers_adds_up() -> None:
     assert not Preparation.add_up(20_480, []).is_ready
 
 
+def test_a_single_unit_is_prepared() -> None:
+    ready = Preparation.add_up(1, [WorkerProgress(units=1, of=1, is_ready=True)])
+    assert data_delivery.describe_preparation(ready) == "1 of 1 unit is prepared, 100 %."
+    assert data_delivery.describe_ready(ready) == "1 unit is prepared. Its job takes GPUs now."
+
+
 def test_a_dataset_that_ended_before_counts_with_what_is_there() -> None:
     ended = [WorkerProgress(units=900, of=5_120, is_ready=True, has_ended=True)]
     preparation = Preparation.add_up(5_120, ended)

@@ -7,12 +7,13 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from projects.models import User
 from tests.cast import Cast
 from tests.workloads.delivery_rows import REASON, a_preparing_workload, a_starving_workload
 from tests.workloads.table_rows import a_workload
-from workloads.models import DataPreparation, Draft, Workload
+from workloads.models import DataPreparation, Draft, Event, Pod, Workload
 from workloads.overview.delivery_bars import MOST_BARS
 
 pytestmark = pytest.mark.django_db
@@ -74,6 +75,41 @@ def test_data_workers_are_a_group_of_their_own_among_the_pods(cast: Cast) -> Non
     ]
     assert pods.index("starving-worker-0") < pods.index("Data workers") < pods.index(rows[2])
     assert "Data worker 3" in pods
+
+
+def test_data_workers_that_were_told_to_end_are_no_errors(cast: Cast) -> None:
+    workload = a_starving_workload(cast.team_a)
+    Pod.objects.filter(role="data-worker").update(
+        phase="Failed", status="Error", reason="exit code 143", vanished_at=timezone.now()
+    )
+    pods = load_page(cast.vera, f"/workloads/{workload.pk}/pods")
+    assert pods.count('<span class="wl-pod">Deleted</span>') == 4
+    assert pods.count("exit code 143: it was told to end") == 4
+    assert ">Error<" not in pods
+
+
+def test_the_history_calls_the_status_as_the_page_does(cast: Cast) -> None:
+    workload = a_preparing_workload(cast.team_a)
+    Event.objects.create(
+        workload=workload, attempt=1, kind="status", old="Creating", new="Preparing"
+    )
+    assert "Creating → Preparing data<" in load_page(cast.vera, f"/workloads/{workload.pk}")
+
+
+def test_what_is_no_longer_prepared_has_no_rate_and_an_opened_table_its_name(cast: Cast) -> None:
+    preparing, starving = a_preparing_workload(cast.team_a), a_starving_workload(cast.team_a)
+    assert "Units a second" in load_part(cast.vera, preparing)
+    part = load_part(cast.vera, starving)
+    assert "Units a second" not in part
+    # What a reader has opened stays open by its id.
+    assert '<details class="wl-scale__table" id="delivery-table">' in part
+
+
+def test_the_progress_of_what_has_not_begun_says_so(cast: Cast) -> None:
+    workload = a_preparing_workload(cast.team_a)
+    page = load_page(cast.vera, f"/workloads/{workload.pk}/progress")
+    assert "It has not begun to train." in page
+    assert "No line of its logs" not in page
 
 
 def test_the_part_says_who_waited_and_offers_more_data_workers(cast: Cast) -> None:

@@ -99,6 +99,12 @@ def test_a_total_that_is_not_whole_is_refused_with_the_nearest_two(cast: Cast) -
     ]
 
 
+def test_a_total_that_is_no_number_of_gpus_is_refused_once(cast: Cast) -> None:
+    assert find_problems(asking(cast, 0, Gpus(1)), cast) == [
+        ("total_gpus", "The number of GPUs in all must be a whole number from 1 to 1,000,000.")
+    ]
+
+
 def test_a_single_machine_is_the_masters(cast: Cast) -> None:
     add_nodes(cast)
     judged = judge_submission(asking(cast, 8), cast.team_a)

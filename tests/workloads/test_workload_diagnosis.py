@@ -17,11 +17,16 @@ from tests.cast import Cast, a_spec
 from tests.workloads import objects
 from tests.workloads.table_rows import a_pod, a_workload, an_event
 from workloads import queries
+from workloads.kube_objects import WAITS_FOR_DATA
 from workloads.logbook import log_paths
 from workloads.models import Log, Pod, Workload
 from workloads.specs import Architecture, Compute, Environment, Gpus, Setup, encode_spec
 
-JOB = {"kind": "Job", "metadata": {"name": "train1", "uid": "j"}, "spec": {"parallelism": 1}}
+JOB: dict[str, Any] = {
+    "kind": "Job",
+    "metadata": {"name": "train1", "uid": "j"},
+    "spec": {"parallelism": 1},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -222,3 +227,16 @@ def test_a_lost_node_is_named_with_the_pods_that_are_lost_with_it(cast: Cast) ->
     assert told.sentence.startswith(
         "Node n2 does not answer since 20 Nov, 14:02 UTC; 2 pods of it are lost. Needs 5 GPUs; "
     )
+
+
+def test_what_waited_for_data_says_that_it_waits_for_gpus_now(cast: Cast) -> None:
+    workload = create_waiting(cast)
+    create_holding(cast, cast.team_b, 3)
+    before = queries.diagnose_workload(workload, cast.vera)
+    metadata = JOB["metadata"] | {"annotations": {WAITS_FOR_DATA: "false"}}
+    workload.job = JOB | {"metadata": metadata}
+    after = queries.diagnose_workload(workload, cast.vera)
+    assert before is not None
+    assert after is not None
+    assert after.sentence == f"Data is ready; it waits for GPUs. {before.sentence}"
+    assert after.help == before.help

@@ -109,7 +109,8 @@ def describe_preparation(preparation: Preparation) -> str:
     eta = preparation.eta_seconds
     left = f", {_describe_seconds(eta)}" if eta is not None and not preparation.is_ready else ""
     return (
-        f"{preparation.prepared:,} of {format_count(preparation.wanted, 'unit')} are prepared, "
+        f"{preparation.prepared:,} of {format_count(preparation.wanted, 'unit')} "
+        f"{'is' if preparation.wanted == 1 else 'are'} prepared, "
         f"{preparation.percent} %{left}."
     )
 
@@ -121,7 +122,8 @@ def describe_ready(preparation: Preparation) -> str:
             f"The dataset ended before {format_count(preparation.wanted, 'unit')} were prepared: "
             f"the {preparation.prepared:,} that are there count. Its job takes GPUs now."
         )
-    return f"{format_count(preparation.prepared, 'unit')} are prepared. Its job takes GPUs now."
+    verb = "is" if preparation.prepared == 1 else "are"
+    return f"{format_count(preparation.prepared, 'unit')} {verb} prepared. Its job takes GPUs now."
 
 
 def describe_stall(words: str, trouble: str) -> str:

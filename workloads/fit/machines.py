@@ -28,7 +28,8 @@ def work_out_machines(spec: Spec, project: Project, pools: NodePools) -> WorkedO
     A spec without a total stays as it is. At most one query, where whole nodes count.
     """
     total = spec.total_gpus
-    if total is None or not spec.is_distributed:
+    # A total that is no number of GPUs is refused by its own rule.
+    if total is None or total < 1 or not spec.is_distributed:
         return WorkedOut(spec)
     spec = gpu_totals.undo_plan(spec)
     has_own_size = gpu_totals.asks_for_gpus(spec.setup.compute)
@@ -77,21 +78,22 @@ def _describe_remainder(
     """Describe why no machines make the total, with the nearest totals that they make."""
     gpus = format_count(total, "GPU")
     pods = "pods" if gpu_totals.asks_for_gpus(spec.setup.compute) else "machines"
-    kinds = " or ".join(
+    numbers = [
         gpu_totals.format_number(size.worker)
         for size in sorted(sizes, key=lambda size: size.worker, reverse=True)[:4]
-    )
+    ]
+    kinds = f"{' or '.join(numbers)} {'GPU' if numbers == ['1'] else 'GPUs'}"
     leader = spec.framework.master_name if spec.framework else "master"
     what = "at least one worker"
     if spec.has_master:
         workers = "any number of workers" if spec.can_master_be_alone else what
         what = f"a {leader} and {workers}"
     if not error.nearest:
-        return f"{gpus} cannot be made of whole {pods} of {kinds} GPUs: {what} are needed."
+        return f"{gpus} cannot be made of whole {pods} of {kinds}: {what} are needed."
     nearest = " or ".join(f"{each:,}" for each in error.nearest)
     text = (
-        f"{gpus} cannot be made of whole {pods} of {kinds} GPUs, {what}. The nearest that can: "
-        f"{nearest}."
+        f"{gpus} cannot be made of whole {pods} of {kinds}, {what}. "
+        f"The nearest that can: {nearest}."
     )
     can_be_alone = (
         spec.has_master

@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Case, Q, When
+from django.db.models import Case, F, Q, When
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from clusters.models import Cluster
@@ -43,9 +44,11 @@ _UNREAD_POD_FIELDS = tuple(
 """Fields of a pod that nobody reads of its logs: hundreds of logs are loaded for a merged view."""
 
 
-_DATA_WORKERS_LAST = Case(When(role=DATA_WORKER, then=1), default=0)
-_LOGS_OF_DATA_WORKERS_LAST = Case(When(pod__role=DATA_WORKER, then=1), default=0)
-"""They have no rank, and of those some databases think first."""
+_DATA_WORKERS_LAST = Case(When(role=DATA_WORKER, then=1 + Coalesce(F("index"), 0)), default=0)
+_LOGS_OF_DATA_WORKERS_LAST = Case(
+    When(pod__role=DATA_WORKER, then=1 + Coalesce(F("pod__index"), 0)), default=0
+)
+"""By their numbers: they have no rank, and of those some databases think first."""
 
 
 @dataclass(frozen=True, slots=True)

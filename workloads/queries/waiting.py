@@ -6,7 +6,7 @@ The number of queries does not depend on the number of workloads.
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from django.db.models import BooleanField, Count, ExpressionWrapper, F, Min, Q, QuerySet, Sum
@@ -18,7 +18,7 @@ from workloads.diagnosis import Diagnosis, NodeCapacity, diagnose_waiting
 from workloads.kube_objects import DATA_WORKER, KeptObject, Object
 from workloads.models import Event, Pod, Workload
 from workloads.queries.node_capacity import load_node_capacities
-from workloads.states import ACTIVE, Status
+from workloads.states import ACTIVE, DATA_READY, Status, has_waited_for_data
 
 WAITING_STATUSES = ACTIVE - {Status.RUNNING, Status.PREPARING}
 """Statuses that are diagnosed."""
@@ -95,6 +95,9 @@ def diagnose_waiting_workloads(
             lost_pods=lost_pods.get(workload.pk),
         )
         if diagnosis is not None:
+            if workload.status == Status.PENDING and has_waited_for_data(workload.job):
+                sentence = f"{DATA_READY}. {diagnosis.sentence}"
+                diagnosis = replace(diagnosis, sentence=sentence)
             diagnoses[workload.pk] = (
                 diagnosis,
                 next((pod for pod, _ in rows if diagnosis.pod and pod.name == diagnosis.pod), None),

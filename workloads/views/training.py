@@ -13,6 +13,7 @@ from projects.http import Request
 from workloads import queries
 from workloads.models import Workload
 from workloads.overview.loss_picture import build_loss_picture, choose_rows
+from workloads.states import ACTIVE, UP
 from workloads.training_progress import VARIABLE, describe_loss
 from workloads.views import logs
 
@@ -45,5 +46,7 @@ def build_training_context(workload: Workload) -> dict[str, Any]:
             for at, step, loss in choose_rows(details.loss)
         ],
         "log_link": log_link,
+        "is_waiting": workload.status in ACTIVE - UP,
+        "is_up": workload.status in UP,
         "variable": VARIABLE,
     }

@@ -274,6 +274,7 @@ def explain(workload: Workload) -> dict[str, Any]:
     return {
         "name": workload["name"],
         "phase": workload["phase"],
+        "dataDelivery": workload.get("dataDelivery"),
         "message": diagnosis.get("message") or workload.get("phaseMessage") or "",
         "help": diagnosis.get("help") or "",
         "pod": diagnosis.get("pod") or "",

@@ -6,7 +6,7 @@ from typing import Any
 from muster_cli.actions import moments
 from muster_cli.output.tables import TableColumn, build_rows, format_value, render_table
 from muster_cli.output.terminal import PHASE_COLOURS, Terminal, clean_log_line, clean_text
-from muster_cli.output.workload_columns import EVENT_COLUMNS, POD_COLUMNS
+from muster_cli.output.workload_columns import EVENT_COLUMNS, POD_COLUMNS, read_status
 from muster_cli.resource_types import get_value
 
 Item = Mapping[str, Any]
@@ -65,7 +65,7 @@ def describe_workload(
     workload: Item, pods: Sequence[Item], events: Sequence[Item], terminal: Terminal
 ) -> Iterator[str]:
     """Yield the lines of everything about a workload."""
-    phase = str(workload["phase"])
+    phase = read_status(workload)
     for label, path in _FACTS:
         text = format_value(get_value(workload, path))
         if text:
@@ -99,7 +99,7 @@ def describe_part(
 
 def describe_explanation(explanation: Item, terminal: Terminal) -> Iterator[str]:
     """Yield why a workload waits or failed, and what would help."""
-    phase = str(explanation["phase"])
+    phase = read_status(explanation)
     yield f"{explanation['name']} is {terminal.paint(phase, PHASE_COLOURS.get(phase, ''))}."
     for name in ("message", "clusterMessage", "help"):
         if text := clean_text(str(explanation[name])):

@@ -19,6 +19,7 @@ COLOURS = {
 }
 RANK_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "red")
 PHASE_COLOURS = {
+    "Preparing data": "cyan",
     "Running": "green",
     "Completed": "green",
     "Succeeded": "green",

@@ -10,6 +10,11 @@ from muster_cli.resource_types import get_value
 Item = Mapping[str, Any]
 
 
+def read_status(item: Item) -> str:
+    """Return the status as pages call it: to REST, data is prepared while it is Initializing."""
+    return "Preparing data" if item.get("dataDelivery") else str(item["phase"])
+
+
 def _read_age(item: Item) -> str:
     return moments.describe_duration(moments.compute_age(item.get("createdAt")))
 
@@ -49,7 +54,7 @@ def _read_running(item: Item) -> str:
 WORKLOAD_COLUMNS = [
     TableColumn("NAME", lambda item: item["name"]),
     TableColumn("FRAMEWORK", _read_framework),
-    TableColumn("STATUS", lambda item: item["phase"]),
+    TableColumn("STATUS", read_status),
     TableColumn("PODS", _read_pods),
     TableColumn("GPUS", _read_gpus),
     TableColumn("AGE", _read_age),
@@ -70,7 +75,7 @@ HOLDER_COLUMNS = [
     TableColumn("RAN", _read_running),
     TableColumn("PROJECT", lambda item: item.get("projectName")),
     TableColumn("BY", lambda item: item.get("submittedBy")),
-    TableColumn("STATUS", lambda item: item["phase"]),
+    TableColumn("STATUS", read_status),
 ]
 POD_COLUMNS = [
     TableColumn("NAME", lambda item: item["name"]),
