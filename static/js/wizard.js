@@ -60,7 +60,16 @@
   const totals = () => {
     const { total_gpus: total, workers } = form?.elements ?? {};
     if (!total || !workers || workers.disabled) return;
-    const choose = () => { workers.disabled = Boolean(total.value.trim()); };
+    // A number that does not count is not shown; it comes back when the total is taken away.
+    let typed = workers.value;
+    const choose = () => {
+      const isTotal = Boolean(total.value.trim());
+      if (isTotal === workers.disabled) return;
+      if (isTotal) typed = workers.value;
+      workers.disabled = isTotal;
+      workers.value = isTotal ? "" : typed;
+      workers.placeholder = isTotal ? "Worked out" : "";
+    };
     total.addEventListener("input", choose);
     choose();
   };

@@ -105,6 +105,14 @@ def test_what_is_no_longer_prepared_has_no_rate_and_an_opened_table_its_name(cas
     assert '<details class="wl-scale__table" id="delivery-table">' in part
 
 
+def test_a_dataset_that_ended_before_is_no_bar_that_stands_still(cast: Cast) -> None:
+    workload = a_preparing_workload(cast.team_a)
+    DataPreparation.objects.update(workers=[{"units": 640, "of": 5120, "is_ready": True}])
+    part = load_part(cast.vera, workload)
+    assert "640, all that its dataset has" in part
+    assert "<progress" not in part
+
+
 def test_the_progress_of_what_has_not_begun_says_so(cast: Cast) -> None:
     workload = a_preparing_workload(cast.team_a)
     page = load_page(cast.vera, f"/workloads/{workload.pk}/progress")
