@@ -82,7 +82,8 @@ def _set_attempt_and_job(counts: PodCounts, update: WorkloadUpdate) -> bool:
     attempt, job_uid = update.workload.attempt, _find_job_uid(update)
     if (counts.attempt, counts.job_uid) == (attempt, job_uid):
         return True
-    has_same_pods = counts.attempt == attempt and not job_uid and not counts.count(Standing.FOREIGN)
+    foreign = counts.count(Standing.FOREIGN) + counts.data.get(Standing.FOREIGN, 0)
+    has_same_pods = counts.attempt == attempt and not job_uid and not foreign
     if counts.existing and not has_same_pods:
         return False
     if not has_same_pods:
