@@ -224,8 +224,7 @@ class _SubmissionReader:
             self.reading.refuse(
                 place, "can be given only without numWorkers, which is worked out of it"
             )
-        bounds = {"elastic.min_pods", "elastic.max_pods"}
-        if len(bounds & elastic.keys()) == 1:
+        if len({"min_pods", "max_pods"} & elastic.keys()) == 1:
             self.reading.refuse(
                 place, "can be given together with both of minReplicas and maxReplicas only"
             )
