@@ -45,6 +45,7 @@ table: list[URLPattern] = [
     path("workloads/<uuid:pk>/events", details.events, name="workload-events"),
     path("workloads/<uuid:pk>/pods", details.pods, name="workload-pods"),
     path("workloads/<uuid:pk>/pod-changes", pod_changes.pod_changes, name="workload-pod-changes"),
+    path("workloads/<uuid:pk>/delivery", data_delivery.delivery, name="workload-delivery"),
     path("workloads/<uuid:pk>/training", training.training, name="workload-training"),
     path("workloads/<uuid:pk>/live", live.stream_workload, name="workload-live"),
     path("workloads/<uuid:pk>/stop", actions.stop, name="workload-stop"),

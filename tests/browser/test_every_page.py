@@ -47,6 +47,7 @@ UNSEEN: dict[str, str] = {
             "workload-head",
             "workload-events",
             "workload-pod-changes",
+            "workload-delivery",
             "workload-training",
             "cluster-checks",
             "project-now",

@@ -389,6 +389,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
                 "workload-events",
                 "workload-pods",
                 "workload-pod-changes",
+                "workload-delivery",
                 "workload-training",
                 "workload-live",
                 "workload-tab",

@@ -17,12 +17,12 @@ from workloads.specs.fields import FIELDS, Field, get_value
 from workloads.specs.spec import MASTER_TYPES
 
 NO_FIELDS = {
-    *("name", "project", "namespace", "queue", "master"),
+    *("name", "project", "namespace", "queue", "master", "machine_gpus"),
     *(f"data_delivery.compute.gpus.{part}" for part in ("devices", "portion", "memory")),
     *("data_delivery.compute.large_shm", "data_delivery.compute.extended"),
 }
-"""What a Spec has that nobody chooses as a field: what its project says, the master, and what of a
-compute data workers cannot have.
+"""What a Spec has that nobody chooses as a field: what its project says or is worked out, the
+master, and what of a compute data workers cannot have.
 """
 
 

@@ -286,16 +286,17 @@ OF_DATA_WORKERS = set(list_form_names(DELIVERY_FIELDS).fields)
         (None, {"runs", "parallelism"} | OF_DATA_WORKERS),
         (
             Framework.PYTORCH,
-            {"workers", "clean_pod_policy", "min_pods", "max_pods", "max_restarts"}
+            {"workers", "total_gpus", "clean_pod_policy", "min_pods", "max_pods", "max_restarts"}
             | OF_DATA_WORKERS,
         ),
-        (Framework.TENSORFLOW, {"workers", "clean_pod_policy", "parameter_servers"}),
-        (Framework.XGBOOST, {"workers", "clean_pod_policy"} | OF_DATA_WORKERS),
-        (Framework.JAX, {"workers", "clean_pod_policy"}),
-        (Framework.PADDLE, {"workers", "clean_pod_policy"}),
+        (Framework.TENSORFLOW, {"workers", "total_gpus", "clean_pod_policy", "parameter_servers"}),
+        (Framework.XGBOOST, {"workers", "total_gpus", "clean_pod_policy"} | OF_DATA_WORKERS),
+        (Framework.JAX, {"workers", "total_gpus", "clean_pod_policy"}),
+        (Framework.PADDLE, {"workers", "total_gpus", "clean_pod_policy"}),
         (
             Framework.MPI,
-            {"workers", "clean_pod_policy", "slots", "launcher", "ssh_path"} | OF_DATA_WORKERS,
+            {"workers", "total_gpus", "clean_pod_policy", "slots", "launcher", "ssh_path"}
+            | OF_DATA_WORKERS,
         ),
     ],
 )

@@ -18,7 +18,7 @@ from workloads import runtime_limits
 from workloads.actions import NOT_FOUND_TEXT
 from workloads.api import workload_serializers
 from workloads.api.progress_answers import serialize_progress
-from workloads.api.workload_schemas import EVENT, RECORD, WORKLOAD_DETAILS
+from workloads.api.workload_schemas import DATA_DELIVERY, EVENT, RECORD, WORKLOAD_DETAILS
 from workloads.models import Event, Workload
 from workloads.queries import (
     Explanation,
@@ -26,6 +26,7 @@ from workloads.queries import (
     load_delivery,
     load_disruptions,
     load_event_words,
+    load_preparations,
     view_progress,
 )
 from workloads.queries.data_delivery import MOST_RANKS, build_no_delivery

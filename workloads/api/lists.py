@@ -16,7 +16,7 @@ from workloads.api.progress_answers import serialize_progress
 from workloads.api.workload_schemas import WORKLOAD
 from workloads.filter_catalogue import REST_FIELDS
 from workloads.models import Workload
-from workloads.queries import explain_workloads, view_progress
+from workloads.queries import explain_workloads, load_preparations, view_progress
 
 DELETED_PARAMETER = schemas.query_parameter(
     "deleted", schemas.BOOLEAN, "Those that are deleted, instead of those that are there."

@@ -14,7 +14,7 @@ from django.db.models import Count, Sum
 from clusters.job_kinds import MASTER_ROLES
 from workloads import quantities
 from workloads.diagnosis.node_capacity import ResourceAmounts
-from workloads.manifests.keys import DATA_WORKER
+from workloads.kube_objects import DATA_WORKER
 from workloads.models import Pod, Workload
 from workloads.specs import Compute, UnreadableSpec, decode_spec
 
@@ -22,7 +22,6 @@ MOST_WORKLOADS = 2000
 MASTER, WORKER = "master", "worker"
 
 _NONE = Decimal(0)
-_MASTER, _WORKER = "master", "worker"
 
 
 @dataclass(slots=True)
@@ -50,7 +49,7 @@ def load_held_amounts(cluster_id: uuid.UUID) -> Mapping[str, HeldAmounts]:
     held: dict[str, HeldAmounts] = defaultdict(HeldAmounts)
     for group in groups:
         cpu, memory = requests.get(
-            (group["workload_id"], _find_kind(group["role"])), (_NONE, _NONE)
+            (group["workload_id"], _find_part(group["role"])), (_NONE, _NONE)
         )
         on_node = held[group["node"]]
         on_node.pods += group["pods"]
@@ -69,7 +68,10 @@ def _find_part(role: str) -> str:
 def _load_pod_requests(
     ids: set[uuid.UUID],
 ) -> dict[tuple[uuid.UUID, str], tuple[Decimal, Decimal]]:
-    """Return cores and bytes that a pod of each workload requests, by workload and kind of pod."""
+    """Return cores and bytes that a pod of each workload requests.
+
+    By workload, and by the part that the pod has in it.
+    """
     requests = {}
     for id, stored in Workload.objects.filter(pk__in=list(ids)[:MOST_WORKLOADS]).values_list(
         "id", "spec"
@@ -78,18 +80,11 @@ def _load_pod_requests(
             spec = decode_spec(stored)
         except (UnreadableSpec, AttributeError):
             continue
-        requests[id, _WORKER] = _parse_requests(spec.setup.compute)
-        requests[id, _MASTER] = _parse_requests(spec.master_setup.compute)
+        requests[id, WORKER] = _parse_requests(spec.setup.compute)
+        requests[id, MASTER] = _parse_requests(spec.master_setup.compute)
         if spec.data_delivery is not None:
             requests[id, DATA_WORKER] = _parse_requests(spec.data_delivery.compute)
     return requests
-
-
-def _find_kind(role: str) -> str:
-    """Return the kind of pod that a role belongs to."""
-    if role == DATA_WORKER:
-        return DATA_WORKER
-    return _MASTER if role in MASTER_ROLES else _WORKER
 
 
 def _parse_requests(compute: Compute) -> tuple[Decimal, Decimal]:

@@ -28,6 +28,10 @@ KIND_SPECIFIC_NAMES = list_form_names(
 Their typed values are kept while another kind of workload is chosen.
 """
 _OPTIONS = frozenset(option for framework in Framework for option in framework.options)
+BOTH_BOUNDS = (
+    "With the GPUs in all an elastic workload needs both the minimum and the maximum of pods: "
+    "their number is worked out."
+)
 
 
 def list_setup_fields(framework: Framework | None) -> Sequence[Field]:
@@ -86,6 +90,8 @@ class WorkloadForm(PodForm):
     def workload_values(self) -> dict[str, Any]:
         """Return what was typed about the whole workload, by paths of a Spec."""
         values = self.read_values(each for each in SETUP_FIELDS if not each.is_of_pods)
+        if "total_gpus" in values:
+            values.pop("workers", None)
         elastic = take_part(values, "elastic")
         delivery = take_part(values, "data_delivery")
         if "workers" in delivery:

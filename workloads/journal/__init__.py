@@ -69,6 +69,7 @@ __all__ = [
     "KnownObject",
     "Listing",
     "Observation",
+    "PreparationChange",
     "ProgressUpdate",
     "Subject",
     "WorkloadNames",

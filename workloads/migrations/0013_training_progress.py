@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('workloads', '0011_elastic_scale'),
+        ('workloads', '0012_data_delivery'),
     ]
 
     operations = [

@@ -156,6 +156,7 @@ def _iterate_issues(spec: Spec, merged: MergedPolicies) -> Iterator[PolicyIssue]
                 if (issue.text, issue.rule) not in reported:
                     yield replace(issue, text=f"For the master: {_lower_first(issue.text)}")
     yield from _find_vendor_gpu_issues(spec, merged)
+    yield from _find_data_worker_issues(spec, merged)
     if spec.elastic is None:
         return
     most_workers = spec.elastic.max_pods - int(spec.has_master)

@@ -71,6 +71,7 @@ __all__ = [
     "load_pod_page",
     "load_pods",
     "load_position",
+    "load_preparations",
     "load_progress_details",
     "select_table_fields",
     "view_progress",

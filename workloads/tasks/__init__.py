@@ -20,10 +20,11 @@ from workloads.tasks.retaining import retain
 from workloads.tasks.sampling import sample, thin
 from workloads.tasks.scaling import scale, scale_all
 from workloads.tasks.sweeping import sweep
-from workloads.tasks.teardown import remove, stop, tidy
+from workloads.tasks.teardown import remove, stop, tidy, tidy_data
 from workloads.tasks.training_progress import follow_training
 
 __all__ = [
+    "follow_preparations",
     "follow_training",
     "forget",
     "heartbeat",
@@ -53,6 +54,7 @@ _EVERY = {
     "workloads.tasks.limiting.limit": 15,
     "workloads.tasks.disruptions.tell_disruptions": 5,
     "workloads.tasks.scaling.scale_all": 10,
+    "workloads.tasks.preparing.follow_preparations": 3,
     "workloads.tasks.training_progress.follow_training": 5,
     "workloads.tasks.polling.poll_all": settings.OPTIONS.poll_seconds,
     "clusters.tasks.heartbeats": 30,

@@ -17,12 +17,14 @@ from projects.http import Request
 from workloads import asset_uses, queries, runtime_limits, workload_manifests
 from workloads.manifests import CannotBuild, dump_yaml
 from workloads.models import Event, Workload
+from workloads.pod_counts import Standing, decode_counts
+from workloads.queries.data_delivery import load_preparations
 from workloads.queries.read_only_mounts import are_mounts_enforced
 from workloads.rest.submit_command import build_submit_command
 from workloads.rest.writing import build_rest_body, get_rest_path
 from workloads.specs import UnreadableSpec, decode_spec
 from workloads.states import ACTIVE, ENDING
-from workloads.views import describing, logs, pod_changes, rendering, training
+from workloads.views import data_delivery, describing, logs, pod_changes, rendering, training
 from workloads.views.abilities import list_abilities
 from workloads.views.machine_picture import build_picture
 
@@ -56,6 +58,7 @@ def details(request: Request, pk: uuid.UUID, tab: str = "history") -> HttpRespon
     if tab == "history":
         context |= _build_history_context(request, workload)
         context |= pod_changes.build_pod_changes_context(request, workload)
+        context |= data_delivery.build_delivery_context(request, workload)
     elif tab == "progress":
         context |= training.build_training_context(workload)
     elif tab == "logs":

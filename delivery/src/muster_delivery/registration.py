@@ -37,6 +37,8 @@ def register(
         return loader
     fallback_seed = int.from_bytes(settings.key.sign(b"seed")[:4], "big")
     options = LoaderOptions(seed, split, shuffle, drop_last, fallback_seed)
+    if settings.is_spare:
+        stand_by()
     if settings.role == WORKER:
         # A data worker has no use for a GPU, even where the node has one.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""

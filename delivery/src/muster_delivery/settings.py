@@ -24,6 +24,8 @@ RANK_VARIABLES = (
     "PROCESS_ID",
     "JOB_COMPLETION_INDEX",
 )
+LOCAL_VARIABLES = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
+"""Those by which torchrun and mpirun number the processes that they start in one pod."""
 WORLD_VARIABLES = (
     "WORLD_SIZE",
     "OMPI_COMM_WORLD_SIZE",
@@ -78,6 +80,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> DeliverySettin
         units=read_number(environment, ("MUSTER_DELIVERY_UNITS",), 0),
         world=max(1, world),
         number=number,
+        is_spare=is_worker and read_number(environment, LOCAL_VARIABLES, 0) > 0,
         attempt=read_number(environment, ("MUSTER_DELIVERY_ATTEMPT",), 1),
         memory=environment.get("MUSTER_DELIVERY_MEMORY", ""),
         spill=Path(folder) if (folder := environment.get("MUSTER_DELIVERY_SPILL")) else None,
