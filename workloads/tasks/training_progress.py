@@ -170,7 +170,7 @@ def _follow_workload(
         _show_lead(row, lead)
     is_up = workload.status in UP
     _apply_estimate(row, now if is_up else None)
-    row.read_at, row.is_settled = now, not is_up
+    row.read_at, row.is_settled = now, not is_up and _are_complete(ranks)
     has_curve = new_points > 0 or (is_new and curve is not None)
     return ProgressUpdate(
         workload.pk,
@@ -179,6 +179,16 @@ def _follow_workload(
         [each.row for each in ranks],
         LossCurve(workload_id=workload.pk, history=history.encode()) if has_curve else None,
         is_news=_list_shown(row) != before or any(lines.values()),
+    )
+
+
+def _are_complete(ranks: Sequence[RankLogs]) -> bool:
+    """Tell whether nothing more will come of these ranks: their logs are captured to the end.
+
+    The log of one may be complete while that of another, of the same moment, is still captured.
+    """
+    return all(
+        each.logs and all(log.state != Log.State.CAPTURING for log in each.logs) for each in ranks
     )
 
 
