@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from clusters.job_kinds import JOB_KINDS
 from tests.conformance.api import Api, Object
 from tests.workloads import golden
 from tests.workloads.spec_strategies import ANY_SPEC
 from workloads.manifests import build_objects
 from workloads.specs import Spec
+from workloads.tasks.objects import resource_of_manifest
 
-CLAIMS = "/api/v1/namespaces/{}/persistentvolumeclaims"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 PODS = "/api/v1/namespaces/{}/pods"
 SHARING_ANNOTATIONS = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
@@ -38,9 +37,7 @@ def classes(api: Api) -> Iterator[None]:
 
 def collection(obj: Object, namespace: str) -> str:
     """The path to create an object at."""
-    if obj["kind"] == "PersistentVolumeClaim":
-        return CLAIMS.format(namespace)
-    return JOB_KINDS[f"{obj['apiVersion']}/{obj['kind']}"].path(namespace)
+    return resource_of_manifest(obj).path(namespace)
 
 
 def check_created(api: Api, path: str, obj: Object, namespace: str) -> None:
