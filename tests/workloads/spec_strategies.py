@@ -359,13 +359,22 @@ ELASTIC = _project(
     **_DISTRIBUTED | {"workers": st.just(4)},
 )
 
+
+def _make_total_whole(spec: Spec) -> Spec:
+    """Return the spec with a number of GPUs for each pod that its total is a multiple of."""
+    devices = max(1, spec.setup.compute.gpus.devices)
+    compute = replace(spec.setup.compute, gpus=Gpus(devices))
+    total = devices * (1 + (spec.total_gpus or 1))
+    return replace(spec, setup=replace(spec.setup, compute=compute), total_gpus=total)
+
+
 TOTAL = _project(
     setup=setups(),
     configuration=st.sampled_from(Configuration),
-    total_gpus=st.integers(1, 1_000_000),
+    total_gpus=st.integers(1, 9_000),
     **_DISTRIBUTED | {"workers": st.just(1)},
-)
-"""As it is asked for: nothing is worked out yet."""
+).map(_make_total_whole)
+"""As it is asked for: the number of workers is not worked out yet."""
 
 TENSORFLOW = _project(
     setup=setups(),
