@@ -156,8 +156,9 @@ def test_the_last_day_of_the_calendar_is_a_day(cast: Cast, two: None) -> None:
 
 
 def test_every_column_can_be_filtered_by() -> None:
-    # The page searches by name; a running time is that of the moment.
-    assert {column.name for column in TABLE.columns} - {"runtime"} == CATALOGUE.keys()
+    # The page searches by name; a running time and a progress are those of the moment.
+    of_the_moment = {"progress", "runtime"}
+    assert {column.name for column in TABLE.columns} - of_the_moment == CATALOGUE.keys()
     assert [name for name, each in CATALOGUE.items() if not each.rest] == []
     assert [name for name, each in CATALOGUE.items() if not each.page] == ["name"]
     names = [each.name for each in PAGE_FILTERS]

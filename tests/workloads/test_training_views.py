@@ -156,6 +156,8 @@ def test_lists_and_pages_cost_the_same_with_and_without(cast: Cast) -> None:
     client = Client()
     client.force_login(cast.vera)
     bob = Caller(cast.bob)
+    # The first request of a window writes down that its token was used.
+    bob("GET", "/workloads")
     for _ in range(2):
         seen: list[int] = []
         for ask in (
