@@ -49,7 +49,7 @@ def test_without_torch_one_line_says_how_to_install_it(launcher: Launcher) -> No
 @needs_torch
 def test_two_ranks_learn_and_end_with_the_same_weights(launcher: Launcher) -> None:
     ranks = launcher.group(2, PROGRAM, "--steps", "40", python=TORCH)
-    assert [rank.wait(120) for rank in ranks] == [0, 0]
+    assert [rank.wait(120) for rank in ranks] == [0, 0], [rank.log for rank in ranks]
     assert len({rank.digest() for rank in ranks}) == 1
     losses = ranks[0].losses()
     assert list(losses) == list(range(1, 41))
