@@ -18,7 +18,7 @@ from tests.cluster import ROOT
 from tests.examples.processes import free_port
 
 KEY = "5e" * 32
-PATIENCE = 120.0
+PATIENCE = 360.0
 """Seconds until a test gives up; nothing is measured by it."""
 EVENT = re.compile(r"^muster-delivery: (\{.*\})$", re.MULTILINE)
 
@@ -164,7 +164,7 @@ class Workload:
     def __post_init__(self) -> None:
         self._path = self.folder / "train.py"
         self._path.write_text(self.script)
-        self._ports = [free_port() for _ in range(self.workers)]
+        self.ports = [free_port() for _ in range(self.workers)]
         self._scripts: list[Script] = []
         (self.folder / "spill").mkdir(exist_ok=True)
 
@@ -210,7 +210,7 @@ class Workload:
             **BASE_VARIABLES,
             "FOLDER": str(self.folder),
             "MUSTER_DELIVERY_ROLE": role,
-            "MUSTER_DELIVERY_WORKERS": ",".join(f"127.0.0.1:{port}" for port in self._ports),
+            "MUSTER_DELIVERY_WORKERS": ",".join(f"127.0.0.1:{port}" for port in self.ports),
             "MUSTER_DELIVERY_UNITS": str(self.units),
             "MUSTER_DELIVERY_WORLD": str(self.world),
             "MUSTER_DELIVERY_KEY": KEY,

@@ -27,7 +27,7 @@ RUNS = int(os.environ.get("MUSTER_CAMPAIGN_RUNS") or 100)
 MUSTER = ("web", "worker", "beat", "follow", "capture")
 VICTIMS = ("data worker", "data worker", "data worker", "rank", "muster", "localkube")
 BATCH = 2
-PATIENCE = 300.0
+PATIENCE = 900.0
 MOST_FRUITLESS = 3
 """Runs that may prove nothing even where one is asked for."""
 

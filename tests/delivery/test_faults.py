@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.delivery.processes import Workload
+from muster_delivery.authentication import Key
+from muster_delivery.client import ClientGroup
+from tests.delivery.processes import KEY, Workload
+from tests.delivery.transport_stage import wait_for_answer, wait_for_change
 
 SCRIPT = """
 import json, os, time
@@ -21,6 +24,8 @@ class Items:
         return int(os.environ.get("COUNT", "40"))
     def __getitem__(self, number):
         time.sleep(PAUSE)
+        if "LOADS" in os.environ:
+            print("load", number, flush=True)
         if str(number) == os.environ.get("BAD"):
             raise ValueError(f"bad item {number}")
         if os.environ.get("JOB_COMPLETION_INDEX") == "0" and os.path.exists(FOLDER + "/slow"):
@@ -158,6 +163,78 @@ def test_a_checkpoint_is_gone_on_from_and_without_one_the_log_says_so(tmp_path: 
     assert "muster-delivery: no checkpoint: epoch 0 begins anew\n" in anew.log
 
 
+LEAVING = """
+import time
+import muster_delivery as delivery
+
+class Items:
+    def __len__(self):
+        return 100
+    def __getitem__(self, number):
+        time.sleep(0.002)
+        return bytes([number])
+
+loader = delivery.register(Items())
+for epoch in range(400):
+    for batch in loader:
+        break
+print("left", batch[0], loader.state_dict()["epoch"])
+delivery.unregister(loader)
+"""
+
+
+def test_a_script_may_leave_its_loops_early_any_number_of_times(tmp_path: Path) -> None:
+    with Workload(tmp_path, LEAVING) as workload:
+        (worker,) = workload.start_workers()
+        rank = workload.start_rank()
+        assert rank.wait() == 0
+        assert worker.wait() == 0
+    assert "left 0 399" in rank.log
+
+
+MANY_PARTS = """
+import muster_delivery as delivery
+
+class Items:
+    def __len__(self):
+        return 3
+    def __getitem__(self, number):
+        return [bytes(5000)] * 5000
+
+for batch in delivery.register(Items()):
+    print("item")
+"""
+
+
+def test_a_batch_that_no_message_carries_is_said_by_worker_and_rank(tmp_path: Path) -> None:
+    with Workload(tmp_path, MANY_PARTS) as workload:
+        (worker,) = workload.start_workers()
+        rank = workload.start_rank()
+        assert worker.wait() == 86
+        assert rank.wait() == 1
+    text = "A batch has 5,002 large parts; 4,096 can be delivered."
+    assert text in worker.events[-1]["error"]
+    assert f"ValueError: {text}" in rank.log
+
+
+def test_a_request_whose_answer_is_too_large_ends_no_data_worker(tmp_path: Path) -> None:
+    with Workload(tmp_path, SCRIPT, variables={"PAUSE": "0"}) as workload:
+        (worker,) = workload.start_workers()
+        group = ClientGroup([("127.0.0.1", workload.ports[0])], Key.parse(KEY))
+        group.start()
+        try:
+            wait_for_change(group, is_connected=True)
+            group.send(0, {"id": 1, "op": "x" * ((1 << 20) - 40)})
+            assert wait_for_answer(group).header["state"] == "error"
+        finally:
+            group.close()
+        rank = workload.start_rank()
+        assert rank.wait() == 0
+        assert worker.wait() == 0
+    assert "an answer to a rank could not be built: A message" in worker.log
+    assert read_items(rank.log) == list(range(40))
+
+
 COMPLETE = """
 import json, os
 import muster_delivery as delivery
@@ -193,6 +270,19 @@ def test_what_memory_has_no_room_for_lies_on_disk_and_comes_back(tmp_path: Path)
         assert worker.wait() == 0
     assert len(spilled) == 30 - 3
     assert read_items(rank.log) == list(range(30))
+
+
+def test_a_batch_with_no_room_is_not_loaded_over_and_over(tmp_path: Path) -> None:
+    variables = {"SIZE": str(3 << 20), "PAUSE": "0", "LOADS": "1", "STOP": "5"}
+    with Workload(tmp_path, SCRIPT, variables=variables) as workload:
+        # One batch is kept, and no second one has room beside it.
+        workload.variables["MUSTER_DELIVERY_MEMORY"] = str(5 << 20)
+        workload.variables["MUSTER_DELIVERY_SPILL"] = ""
+        (worker,) = workload.start_workers()
+        workload.start_rank().await_text("^state ")
+        # Nobody takes anything any more: in a second hundreds would be loaded for nothing.
+        time.sleep(1)
+        assert worker.log.count("load ") < 40
 
 
 def test_a_dataset_that_ends_before_the_units_is_ready_with_what_there_is(tmp_path: Path) -> None:

@@ -1,13 +1,24 @@
 """`%%muster` and `#pragma taas` in a real Jupyter kernel, on a server that answers as Muster."""
 
+import contextlib
 import json
+import threading
 import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from muster_delivery.notebook.connection import RestConnection, open_connection
+from muster_delivery.notebook import following
+from muster_delivery.notebook.connection import (
+    RefusedByServer,
+    RestConnection,
+    Unreachable,
+    open_connection,
+)
 from muster_delivery.notebook.errors import NotebookError
+from muster_delivery.notebook.following import WorkloadFollower
 from muster_delivery.notebook.submission import parse_options
 from tests.delivery.kernel import execute_cells
 from tests.delivery.rest_stub import TOKEN, RestStub
@@ -133,6 +144,133 @@ def test_a_token_with_a_line_end_is_not_repeated() -> None:
 def test_a_server_that_is_not_there_is_said() -> None:
     with pytest.raises(NotebookError, match="does not answer"):
         RestConnection("http://127.0.0.1:1", TOKEN).call("GET", "/me")
+
+
+@contextlib.contextmanager
+def serve_once(status: int, headers: dict[str, str], body: bytes = b"") -> Iterator[str]:
+    """Give every request this answer; yield the address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            """Write nothing: the output of the tests is not for it."""
+
+        def do_GET(self) -> None:
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_token_follows_no_redirect() -> None:
+    with (
+        RestStub() as stub,
+        serve_once(307, {"Location": f"{stub.url}/elsewhere"}) as address,
+        pytest.raises(RefusedByServer, match="the token is sent to no other address"),
+    ):
+        RestConnection(address, TOKEN).call("GET", "/org-unit/projects")
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_server_that_cannot_answer_now_is_asked_again(status: int) -> None:
+    with (
+        serve_once(status, {}, b'{"message": "Come later."}') as address,
+        pytest.raises(Unreachable, match=r"Come later\."),
+    ):
+        RestConnection(address, TOKEN).call("GET", "/workloads/w1")
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_an_answer_that_breaks_off_is_asked_for_again(is_chunked: bool) -> None:
+    headers = {"Transfer-Encoding": "chunked"} if is_chunked else {"Content-Length": "100"}
+    body = b"b\r\nfirst line\n\r\n" if is_chunked else b"first line\n"
+    with serve_once(200, headers, body) as address:
+        connection = RestConnection(address, TOKEN)
+        with pytest.raises(Unreachable):
+            connection.call("GET", "/workloads/w1")
+        lines = connection.stream_lines("/workloads/w1/pods/p/logs", {})
+        assert next(lines) == "first line"
+        with pytest.raises(Unreachable):
+            next(lines)
+
+
+@contextlib.contextmanager
+def serve_unsteadily(most_statuses: int, most_logs: int) -> Iterator[RestConnection]:
+    """Serve a completed workload; the first answers, so many of each kind, are of no use."""
+    statuses, logs = iter(range(most_statuses)), iter(range(most_logs))
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            """Write nothing: the output of the tests is not for it."""
+
+        def do_GET(self) -> None:
+            if "/logs" in self.path:
+                self.answer_log(next(logs, None))
+            elif self.path.endswith("/pods"):
+                self.answer(200, b'{"pods": [{"name": "p", "rank": 0}]}')
+            elif (number := next(statuses, None)) is not None:
+                self.answer((429, 500, 503)[number % 3], b'{"message": "Come later."}')
+            else:
+                self.answer(200, b'{"phase": "Completed"}')
+
+        def answer_log(self, number: int | None) -> None:
+            if number is not None and number % 2:
+                self.answer(503, b"")
+            elif number is not None:
+                self.answer(200, b"first line\n", length=100)
+            else:
+                self.answer(200, b"first line\nsecond line\n")
+
+        def answer(self, status: int, body: bytes, *, length: int | None = None) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body) if length is None else length))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield RestConnection(f"http://127.0.0.1:{server.server_port}", TOKEN)
+        server.shutdown()
+
+
+def follow_quickly(connection: RestConnection, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Follow a workload without pauses; return the lines of its logs."""
+    monkeypatch.setattr(following, "LONGEST_PAUSE", 0.01)
+    lines: list[str] = []
+    follower = WorkloadFollower(
+        connection, "w1", show_status=lambda status: None, show_line=lines.append
+    )
+    assert follower.follow().phase == "Completed"
+    return lines
+
+
+def test_a_cell_outlives_a_server_that_cannot_answer_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serve_unsteadily(most_statuses=9, most_logs=9) as connection:
+        assert follow_quickly(connection, monkeypatch) == ["first line", "second line"]
+
+
+def test_a_server_that_never_answers_ends_the_cell_and_not_the_workload(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with (
+        serve_unsteadily(most_statuses=1000, most_logs=0) as connection,
+        pytest.raises(Unreachable, match=r"Come later\. The workload is followed no longer; it"),
+    ):
+        follow_quickly(connection, monkeypatch)
+
+
+def test_a_log_that_always_breaks_off_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve_unsteadily(most_statuses=0, most_logs=1000) as connection:
+        first, last = follow_quickly(connection, monkeypatch)
+    assert first == "first line"
+    assert last.startswith("The log is followed no longer: ")
 
 
 def test_units_need_data_workers() -> None:

@@ -37,7 +37,7 @@ def test_a_full_store_makes_wait_until_a_batch_is_taken() -> None:
     time.sleep(0.1)
     assert not was_kept
     store.pop(0)
-    waiting.join(30)
+    waiting.join(60)
     assert was_kept == [True]
     assert store.list_keys() == [1, 2]
 
@@ -51,7 +51,7 @@ def test_closing_lets_whoever_waits_go(tmp_path: Path) -> None:
     waiting.start()
     time.sleep(0.1)
     store.close()
-    waiting.join(30)
+    waiting.join(60)
     assert was_kept == [False]
     assert list(tmp_path.iterdir()) == []
 

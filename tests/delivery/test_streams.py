@@ -24,6 +24,38 @@ for batch, draw in loader:
 delivery.unregister(loader)
 """
 
+LARGE = """
+import muster_delivery as delivery
+
+class Stream:
+    batch_size = 1
+    def __iter__(self):
+        for number in range(12):
+            yield bytes([number]) * (2 << 20)
+
+for batch in delivery.register(Stream()):
+    print("item", batch[0], flush=True)
+"""
+
+
+def test_only_what_was_kept_of_a_stream_counts_as_prepared(tmp_path: Path) -> None:
+    with Workload(tmp_path, LARGE, units=10) as workload:
+        workload.variables["MUSTER_DELIVERY_MEMORY"] = str(7 << 20)
+        workload.variables["MUSTER_DELIVERY_SPILL"] = ""
+        (worker,) = workload.start_workers()
+        rank = workload.start_rank()
+        assert rank.wait() == 0
+    assert worker.events[-1] == {
+        "event": "ready",
+        "worker": 0,
+        "units": 3,
+        "of": 10,
+        "ended": True,
+    }
+    assert "memory and disk are full" in worker.log
+    assert read_items(rank.log) == [f"item {number}" for number in range(12)]
+
+
 GENERATOR = """
 import muster_delivery as delivery
 delivery.register(number for number in range(3))

@@ -216,6 +216,26 @@ delivery.unregister(loader)
 )
 
 
+SAMPLED = (
+    HEAD
+    + """
+class Endless(Dataset):
+    def __getitem__(self, index):
+        return torch.tensor(index)
+
+loader = DataLoader(Endless(), batch_size=2, sampler=[5, 3, 8])
+loader = delivery.register(loader)
+print("batches", len(loader), [batch.tolist() for batch in loader])
+delivery.unregister(loader)
+"""
+)
+
+
+def test_a_dataset_with_a_sampler_of_its_own_needs_no_length(forge: Forge, tmp_path: Path) -> None:
+    (rank,) = run_workload(forge, tmp_path, SAMPLED, Size())
+    assert "batches 2 [[5, 3], [8]]\n" in rank.log
+
+
 def read_numbers(script: Script) -> list[list[int]]:
     """Return the batches that a rank of ELASTIC has printed."""
     lines = [line for line in script.log.splitlines() if line.startswith("batch ")]

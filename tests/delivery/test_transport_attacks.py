@@ -4,6 +4,7 @@ import contextlib
 import json
 import logging
 import pickle
+import queue
 import resource
 import socket
 import struct
@@ -21,7 +22,7 @@ from muster_delivery.authentication import (
     create_ticket,
     prove_client,
 )
-from muster_delivery.client import ClientGroup
+from muster_delivery.client import ClientGroup, _connect, _Connection, _open_dealer
 from muster_delivery.messages import HELLO, MESSAGE, PROOF, build_message, open_message
 from muster_delivery.server import Reply, Server
 from tests.delivery.transport_stage import (
@@ -308,3 +309,17 @@ def test_a_reply_after_the_rank_has_gone_is_dropped() -> None:
         replies[0].send({}, [bytes(1000)])
         with connect(server) as group:
             wait_for_change(group, is_connected=True)
+
+
+@pytest.mark.timeout(60)
+def test_a_connection_that_is_refused_before_it_is_greeted_is_over() -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    with run_server() as server, _open_dealer(context, OTHER_KEY) as dealer:
+        address = ("127.0.0.1", server.port)
+        assert _connect(dealer, address)
+        wait_until(lambda: server.refused)
+        wait_until(lambda: not dealer.poll(0, zmq.POLLOUT))
+        connection = _Connection(0, address, OTHER_KEY, queue.SimpleQueue())
+        assert not connection._converse(dealer)
+        connection.join()
+    context.term()

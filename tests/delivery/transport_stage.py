@@ -11,7 +11,7 @@ from muster_delivery.server import Handler, Reply, Server
 
 KEY = Key(bytes(range(32)))
 OTHER_KEY = Key(bytes(range(1, 33)))
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 def echo_request(request: Mapping[str, Any], reply: Reply) -> None:

@@ -39,9 +39,9 @@ from muster_delivery.messages import (
     read_parts,
 )
 from muster_delivery.sockets import (
+    CONNECT_MS,
     HANDSHAKE_MS,
     IDLE_SECONDS,
-    SILENCE_MS,
     WakeUp,
     build_endpoint,
     set_options,
@@ -183,7 +183,7 @@ class _Connection(threading.Thread):
         handshake = _ClientHandshake(self._key)
         was_connected = False
         try:
-            dealer.send_multipart(handshake.greet())
+            dealer.send_multipart(handshake.greet(), zmq.NOBLOCK)
             session = self._shake_hands(dealer, monitor, handshake)
             if session is not None:
                 was_connected = True
@@ -191,6 +191,9 @@ class _Connection(threading.Thread):
                 self._exchange(dealer, monitor, session)
         except NotAuthentic as error:
             self.refusal = str(error)
+        except zmq.Again:
+            # It has ended: what is sent to a connection that is gone would wait for ever.
+            pass
         finally:
             if was_connected:
                 self._set_session(None)
@@ -213,7 +216,7 @@ class _Connection(threading.Thread):
                     if [bytes(part[:2]) for part in parts] != [WELCOME]:
                         raise NotAuthentic("no welcome")
                     return handshake.session
-                dealer.send_multipart(handshake.answer(parts))
+                dealer.send_multipart(handshake.answer(parts), zmq.NOBLOCK)
             elif monitor in ready:
                 return None
         return None
@@ -227,11 +230,13 @@ class _Connection(threading.Thread):
             ready = dict(poller.poll(1000))
             if self._wake_up.reader.fileno() in ready:
                 self._wake_up.clear()
-            while self._outbox:
-                dealer.send_multipart(build_message(session, self._outbox.popleft()))
             if time.monotonic() > alive_at + IDLE_SECONDS:
                 alive_at = time.monotonic()
-                dealer.send_multipart(build_message(session, {}))
+                self._outbox.append({})
+            # What a slow data worker does not take yet is sent in a later turn.
+            while self._outbox and dealer.poll(0, zmq.POLLOUT):
+                message = build_message(session, self._outbox.popleft())
+                dealer.send_multipart(message, zmq.NOBLOCK)
             if dealer in ready:
                 self._receive_answers(dealer, session)
             if monitor in ready:
@@ -290,7 +295,7 @@ def _open_dealer(context: zmq.Context[Any], key: Key) -> Iterator[zmq.Socket[byt
     set_options(dealer, largest=LARGEST_FRAME)
     # A ticket is good once: each try is a socket of its own.
     dealer.setsockopt(zmq.RECONNECT_IVL, -1)
-    dealer.setsockopt(zmq.CONNECT_TIMEOUT, SILENCE_MS)
+    dealer.setsockopt(zmq.CONNECT_TIMEOUT, CONNECT_MS)
     name, password = create_ticket(key)
     dealer.setsockopt_string(zmq.PLAIN_USERNAME, name)
     dealer.setsockopt_string(zmq.PLAIN_PASSWORD, password)

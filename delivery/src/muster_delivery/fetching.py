@@ -75,6 +75,8 @@ class Fetcher(ABC):
         """Begin to ask for batches."""
         with self.links.changed:
             self.links.listen(self)
+            # An iteration that was left early has asked for more than it took.
+            self.links.withdraw_requests({"world": self.place.world, "rank": self.place.rank})
             self.dispatch()
 
     def take(self, timeout: float) -> ArrivedBatch | None:

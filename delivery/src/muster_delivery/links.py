@@ -82,6 +82,11 @@ class WorkerLinks:
             return None
         return number
 
+    def withdraw_requests(self, place: Mapping[str, int]) -> None:
+        """Let workers drop what the rank at this place has asked for until now."""
+        for link in self.list_ready():
+            self.send(link.number, {"op": "withdraw", **place})
+
     def close(self) -> None:
         """End all connections."""
         self._is_closed = True

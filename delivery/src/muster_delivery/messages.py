@@ -29,18 +29,34 @@ def measure(frame: Buffer) -> int:
     return frame.nbytes if isinstance(frame, memoryview) else len(frame)
 
 
+def check_frames(frames: Sequence[Buffer]) -> list[int]:
+    """Return the bytes of each frame. Raises ValueError for those that no message carries."""
+    lengths = [measure(frame) for frame in frames]
+    if len(frames) > MOST_FRAMES:
+        raise ValueError(
+            f"A batch has {len(frames):,} large parts; {MOST_FRAMES:,} can be delivered. Collate "
+            "its elements into fewer arrays."
+        )
+    if lengths and lengths[0] > LARGEST_SIGNED:
+        raise ValueError(
+            f"The description of a batch's containers has {lengths[0]:,} bytes; "
+            f"{LARGEST_SIGNED:,} can be delivered. Collate its elements into arrays."
+        )
+    if lengths and max(lengths) > LARGEST_FRAME:
+        raise ValueError(
+            f"A batch has a part of {max(lengths):,} bytes; {LARGEST_FRAME:,} can be delivered."
+        )
+    return lengths
+
+
 def build_message(
     session: Session, header: Mapping[str, object], frames: Sequence[Buffer] = ()
 ) -> list[Buffer]:
     """Return the parts of the next message of a session. Raises ValueError for one too large."""
     content = json.dumps(header, separators=(",", ":")).encode()
-    lengths = [measure(frame) for frame in frames]
-    if len(content) > LARGEST_HEADER or len(frames) > MOST_FRAMES:
-        raise ValueError("A message of the delivery has too large a header or too many frames.")
-    if lengths and (lengths[0] > LARGEST_SIGNED or max(lengths) > LARGEST_FRAME):
-        raise ValueError(
-            f"A batch has a part of {max(lengths):,} bytes; {LARGEST_FRAME:,} can be delivered."
-        )
+    if len(content) > LARGEST_HEADER:
+        raise ValueError("A message of the delivery has too large a header.")
+    lengths = check_frames(frames)
     seal = session.seal(*_list_signed(content, frames, lengths))
     return [MESSAGE + seal + content, *frames]
 

@@ -69,7 +69,6 @@ class RankPlan:
         self._source = source
         is_dealt_anew = bool(history) and source.is_split
         self._plan = EpochPlan(source, key, history[0][0] if is_dealt_anew else world)
-        self._split = source.is_split
         self._first = (
             sum(w * k for w, k in history)
             if source.is_split

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from muster_delivery.plan import EpochPlan, build_batch_key, encode_index
 from muster_delivery.requests import BatchRequest
 from muster_delivery.settings import DeliverySettings
-from muster_delivery.shelf import BatchShelf
+from muster_delivery.shelf import BatchShelf, NoRoom
 from muster_delivery.sources.source import EpochKey, IndexedSource, StreamSource
 from muster_delivery.streams import StreamReader
 
@@ -21,6 +21,8 @@ class Preparation(ABC):
         self.prepared = 0
         self.has_ended = False
         """Whether there is no more to prepare, or no more room."""
+        self.is_full = False
+        """Whether there is no more room."""
         self.shelf = shelf
 
     def is_over(self) -> bool:
@@ -30,6 +32,10 @@ class Preparation(ABC):
     @abstractmethod
     def prepare_next(self) -> None:
         """Load one batch and keep it."""
+
+    def note_full(self) -> None:
+        """End: there is no more room."""
+        self.has_ended = self.is_full = True
 
     def list_prepared(self, world: int, seed: int) -> list[list[int]]:
         """Return ranges of what is still here for these ranks, as places of this worker."""
@@ -62,7 +68,7 @@ class IndexedPreparation(Preparation):
         batch = self._source.load_batch(index, self._key)
         key = build_batch_key(self._key, number, encode_index(index))
         if not self.shelf.keep(key, batch):
-            self.has_ended = True
+            self.note_full()
             return
         self._keys[self._place] = key
         self._place += 1
@@ -118,11 +124,18 @@ class StreamPreparation(Preparation):
         self._turn = 0
 
     def prepare_next(self) -> None:
-        if not self._requests or self.shelf.fill >= 1:
+        if not self._requests:
             self.has_ended = True
             return
+        if self.shelf.fill >= 1:
+            self.note_full()
+            return
         turn = self._turn % len(self._requests)
-        batch = self._reader.prepare_batch(self._requests[turn])
+        try:
+            batch = self._reader.prepare_batch(self._requests[turn])
+        except NoRoom:
+            self.note_full()
+            return
         if batch is None:
             del self._requests[turn]
             return

@@ -49,7 +49,8 @@ class DeliveredLoader:
         self._has_begun = False
         self._fetcher: Fetcher | None = None
         self._counters = RankCounters(rank)
-        self._lonely_since = time.monotonic()
+        self._lonely_since = 0.0
+        """Since when this rank has waited without any data worker."""
         self._is_lonely = False
         self._links = WorkerLinks(settings, self._build_greeting)
 
@@ -171,11 +172,15 @@ class DeliveredLoader:
 
     def _wait(self, fetcher: Fetcher) -> tuple[Any, int]:
         """Wait for the next batch, and count each second of it."""
+        # Batches that are here already say nothing of data workers: only one that is there does.
+        if not self._is_lonely or self._links.list_ready():
+            # What the script has computed since its last batch is no time without data workers.
+            self._lonely_since, self._is_lonely = time.monotonic(), False
         while True:
             if fetcher is not self._fetcher:
                 raise DeliveryError("this iteration is over: another one over the loader has begun")
             started = time.monotonic()
-            batch = fetcher.take(WAIT_SECONDS)
+            batch = fetcher.take(self._choose_wait())
             loaded = None if batch else self._load_when_lonely(fetcher)
             self._counters.add(waited=time.monotonic() - started)
             self._write_counters()
@@ -185,6 +190,13 @@ class DeliveredLoader:
             if loaded is not None:
                 return loaded.value, loaded.elements
 
+    def _can_load(self) -> bool:
+        return isinstance(self._source, IndexedSource) and self._source.can_load_in_ranks
+
+    def _choose_wait(self) -> float:
+        """Return how long to wait for a batch: not at all where this rank loads them itself."""
+        return 0.0 if self._is_lonely and self._can_load() else WAIT_SECONDS
+
     def _load_when_lonely(self, fetcher: Fetcher) -> LoadedBatch | None:
         """Load the next batch here where no data worker has answered for long."""
         now = time.monotonic()
@@ -192,8 +204,7 @@ class DeliveredLoader:
             self._lonely_since, self._is_lonely = now, False
         if now - self._lonely_since < LONELY_SECONDS:
             return None
-        source = self._source
-        can_load = isinstance(source, IndexedSource) and source.can_load_in_ranks
+        source, can_load = self._source, self._can_load()
         if not self._is_lonely:
             self._is_lonely = True
             does = "loads itself until one does" if can_load else "waits until one does"

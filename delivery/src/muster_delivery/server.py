@@ -38,6 +38,8 @@ from muster_delivery.store import Buffer
 
 LINGER_MS = 1000
 MOST_UNANSWERED = 1024
+LARGEST_NUMBER = 1 << 63
+"""Requests have smaller numbers."""
 COPY_BYTES = 256 << 10
 """Smaller frames are copied: to learn when their memory is free again costs more than that."""
 ZAP_ADDRESS = "inproc://zeromq.zap.01"
@@ -76,15 +78,24 @@ class Server:
     """Serves the ranks of one data worker, on a thread of its own.
 
     `handle(request, reply)` is called on that thread, in each rank's order, and must return soon.
+    `on_failure` is called there with an answer's error that no message carries, and with what ended
+    the thread, when it was not `close`; only then `failure` has it.
     """
 
     def __init__(
-        self, address: tuple[str, int], key: Key, handle: Handler, *, most_clients: int = 4096
+        self,
+        address: tuple[str, int],
+        key: Key,
+        handle: Handler,
+        *,
+        most_clients: int = 4096,
+        on_failure: Callable[[BaseException], None] = lambda failure: None,
     ) -> None:
         self._address = address
         self._key = key
         self._handle = handle
         self._most_clients = most_clients
+        self._on_failure = on_failure
         self._gate = TicketGate(self._key)
         self._peers: dict[bytes, _Peer] = {}
         self._outbox: deque[tuple[bytes, _Peer, Mapping[str, object], Sequence[Buffer]]] = deque()
@@ -167,8 +178,9 @@ class Server:
                     forget_at = time.monotonic() + IDLE_SECONDS
                     self._forget_silent_peers()
             self._send_answers()
-        except BaseException as error:  # noqa: BLE001 - whoever owns the server reads it
+        except BaseException as error:  # noqa: BLE001 - whoever owns the server is told of it
             self.failure = error
+            self._on_failure(error)
         finally:
             self._zap.close(0)
             self._router.close(LINGER_MS)
@@ -241,9 +253,11 @@ class Server:
         if not request:
             return
         peer.unanswered += 1
+        reply = Reply(self, identity, peer)
         if peer.unanswered > MOST_UNANSWERED:
-            raise NotAuthentic("too many requests at once")
-        self._handle(request, Reply(self, identity, peer))
+            reply.send(_build_refusal(request, "too many requests of a rank are unanswered"))
+        else:
+            self._handle(request, reply)
 
     def _send_answers(self) -> None:
         while self._outbox:
@@ -251,7 +265,17 @@ class Server:
             peer.unanswered -= 1
             # A rank that has gone, or came anew under another identity, has no use for it.
             if peer.session is not None and self._peers.get(identity) is peer:
-                self._send(identity, build_message(peer.session, header, frames))
+                self._send(identity, self._build_answer(peer.session, header, frames))
+
+    def _build_answer(
+        self, session: Session, header: Mapping[str, object], frames: Sequence[Buffer]
+    ) -> list[Buffer]:
+        """Build an answer; one that says so where no message carries this one."""
+        try:
+            return build_message(session, header, frames)
+        except ValueError as error:
+            self._on_failure(error)
+            return build_message(session, _build_refusal(header, str(error)))
 
     def _send(self, identity: bytes, parts: Sequence[Buffer]) -> None:
         try:
@@ -265,3 +289,10 @@ class Server:
         oldest = time.monotonic() - 3 * IDLE_SECONDS
         for identity in [name for name, peer in self._peers.items() if peer.seen_at < oldest]:
             del self._peers[identity]
+
+
+def _build_refusal(header: Mapping[str, object], text: str) -> dict[str, object]:
+    number = header.get("id")
+    # Anything else may itself be what is too large for a header.
+    is_number = isinstance(number, int) and abs(number) < LARGEST_NUMBER
+    return {"id": number if is_number else None, "state": "error", "error": text}

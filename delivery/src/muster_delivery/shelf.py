@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from muster_delivery.messages import measure
 from muster_delivery.sources.source import LoadedBatch
 from muster_delivery.store import BatchStore, Buffer, StoreFull
 from muster_delivery.wire import encode
@@ -14,12 +15,17 @@ BatchKey = tuple[object, ...]
 """What a batch is kept by; its second part is the epoch."""
 
 
+class NoRoom(Exception):
+    """A batch was not kept, since there is no room for it."""
+
+
 class BatchShelf:
     """Batches by key, with how many elements each has; safe for several threads."""
 
     def __init__(self, folder: Path | None, memory_bytes: int, disk_bytes: int) -> None:
         self._store = BatchStore(memory_bytes, folder, disk_bytes)
-        self._bound = memory_bytes + (disk_bytes if folder else 0)
+        self._refused_bytes = 0
+        """What the last batch has that was not kept; 0 when one was kept since."""
         self._elements: dict[BatchKey, int] = {}
         self._lock = threading.Lock()
         self.refusal = ""
@@ -27,23 +33,26 @@ class BatchShelf:
 
     @property
     def fill(self) -> float:
-        """Return how full it is, from 0 to 1."""
-        return (self._store.memory_used + self._store.disk_used) / self._bound
+        """Return how full it is, from 0 to 1; 1 while the last batch still has no room."""
+        if self._refused_bytes and not self._store.has_room(self._refused_bytes):
+            return 1.0
+        used = self._store.memory_used + self._store.disk_used
+        return used / max(1, self._store.bound)
 
     def keep(self, key: BatchKey, batch: LoadedBatch) -> bool:
         """Keep a batch; False where there is no room."""
         # A copy: the loader may use the same memory for its next batch.
         frames = encode(batch.value, copy=True)
-        with self._lock:
-            self._elements[key] = batch.elements
         try:
-            if self._store.put(key, frames, timeout=0):
-                return True
+            is_kept = self._store.put(key, frames, timeout=0)
         except (StoreFull, OSError) as error:
-            self.refusal = str(error)
-        with self._lock:
-            self._elements.pop(key, None)
-        return False
+            self.refusal, is_kept = str(error), False
+        self._refused_bytes = 0 if is_kept else sum(measure(frame) for frame in frames)
+        if is_kept:
+            # Not before: who takes it meanwhile would leave it in the store for ever.
+            with self._lock:
+                self._elements[key] = batch.elements
+        return is_kept
 
     def take(self, key: BatchKey) -> tuple[Sequence[Buffer], int] | None:
         """Hand over a batch, which is kept no longer; None where it is not here."""
@@ -65,7 +74,8 @@ class BatchShelf:
         for key in keys:
             with self._lock:
                 self._elements.pop(key, None)
-            self._store.pop(key)
+            # Not `pop`, which would read its file: the server's thread does this.
+            self._store.discard(key)
 
     def list_keys(self) -> list[BatchKey]:
         """Return the keys of all that is here."""

@@ -7,9 +7,15 @@ import socket
 
 import zmq
 
-HEARTBEAT_MS = 1000
-SILENCE_MS = 3000
-"""A peer that answered no heartbeat for so long is gone."""
+HEARTBEAT_MS = 5000
+SILENCE_MS = 60_000
+"""A peer of which nothing whole came for so long stands still.
+
+Heartbeats wait behind frames: a large one may be on its way for long.
+"""
+CONNECT_MS = 3000
+LOST_MS = 4000
+"""A machine that has confirmed nothing for so long is gone."""
 HANDSHAKE_MS = 5000
 IDLE_SECONDS = 30.0
 """A rank says so often that it is there; the server forgets one that was silent three times."""
@@ -52,6 +58,12 @@ def set_options(each: zmq.Socket[bytes], *, largest: int) -> None:
     each.setsockopt(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
     each.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
     each.setsockopt(zmq.HEARTBEAT_TIMEOUT, SILENCE_MS)
+    # A machine that is gone is noticed within some five seconds: the kernels ask each other.
+    each.setsockopt(zmq.TCP_KEEPALIVE, 1)
+    each.setsockopt(zmq.TCP_KEEPALIVE_IDLE, 1)
+    each.setsockopt(zmq.TCP_KEEPALIVE_INTVL, 1)
+    each.setsockopt(zmq.TCP_KEEPALIVE_CNT, 3)
+    each.setsockopt(zmq.TCP_MAXRT, LOST_MS)
 
 
 def build_endpoint(address: tuple[str, int]) -> str:

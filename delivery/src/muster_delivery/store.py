@@ -55,10 +55,6 @@ class BatchStore:
         with self._changed:
             return len(self._entries)
 
-    def __contains__(self, key: object) -> bool:
-        with self._changed:
-            return key in self._entries
-
     @property
     def memory_used(self) -> int:
         """The bytes of the batches in memory."""
@@ -68,6 +64,16 @@ class BatchStore:
     def disk_used(self) -> int:
         """The bytes of the batches in files."""
         return self._on_disk
+
+    @property
+    def bound(self) -> int:
+        """The bytes that it holds at most: fewer than asked for where the disk is full."""
+        return self._memory_bytes + self._disk_bytes
+
+    def has_room(self, size: int) -> bool:
+        """Tell whether a batch of so many bytes has room now."""
+        with self._changed:
+            return self._has_room(size)
 
     def list_keys(self) -> list[Hashable]:
         """Return the keys of all batches, in the order in which they came."""

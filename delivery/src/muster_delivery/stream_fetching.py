@@ -50,7 +50,6 @@ class StreamFetcher(Fetcher):
         shards: Sequence[tuple[int, int]],
     ) -> None:
         super().__init__(links, key, place)
-        self._is_split = source.is_split
         self._step = place.world if source.is_split else 1
         self._offset = place.rank if source.is_split else 0
         first = 0 if source.is_split else place.rank * len(shards)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from muster_delivery.requests import BatchRequest
-from muster_delivery.shelf import BatchShelf
+from muster_delivery.shelf import BatchShelf, NoRoom
 from muster_delivery.sources.source import EpochKey, LoadedBatch, StreamSource
 
 StreamName = tuple[EpochKey, int]
@@ -61,22 +61,22 @@ class StreamReader:
             if number == request.number:
                 return batch
             if number >= floor:
-                self._keep(request.key, request.stream, number, batch)
+                # Without room it is read again when it is asked for.
+                self._shelf.keep(self.build_key(request.key, request.stream, number), batch)
         return None
 
     def prepare_batch(self, request: BatchRequest) -> LoadedBatch | None:
-        """Read the next batch of a stream and keep it; None at its end or without room."""
+        """Read the next batch of a stream and keep it; None at its end. Raises NoRoom."""
         stream = self._open.get((request.key, request.stream)) or self._open_stream(request, {})
         batch = None if stream.is_over else next(stream.batches, None)
         if batch is None:
             stream.is_over = True
             return None
-        self._keep(request.key, request.stream, stream.next_number, batch)
+        key = self.build_key(request.key, request.stream, stream.next_number)
         stream.next_number += 1
+        if not self._shelf.keep(key, batch):
+            raise NoRoom
         return batch
-
-    def _keep(self, key: EpochKey, stream: int, number: int, batch: LoadedBatch) -> None:
-        self._shelf.keep(self.build_key(key, stream, number), batch)
 
     def _open_stream(self, request: BatchRequest, floors: dict[int, int]) -> OpenStream:
         name = (request.key, request.stream)

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from muster_delivery.messages import check_frames
 from muster_delivery.store import Buffer
 
 SMALL_BYTES = 4096
@@ -35,12 +36,17 @@ class MalformedFrames(Exception):
 
 
 def encode(value: object, *, copy: bool = False) -> list[Buffer]:
-    """Return the frames of a value; with `copy` they share no memory with it."""
+    """Return the frames of a value; with `copy` they share no memory with it.
+
+    Raises ValueError for a value that no message carries.
+    """
     encoder = _Encoder()
     tree = encoder.describe(value, 0)
     description = json.dumps(tree, separators=(",", ":")).encode()
     large = [bytearray(frame) for frame in encoder.large] if copy else encoder.large
-    return [description, encoder.small, *large]
+    frames = [description, encoder.small, *large]
+    check_frames(frames)
+    return frames
 
 
 def decode(frames: Sequence[Buffer]) -> Any:

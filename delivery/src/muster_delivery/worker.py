@@ -31,8 +31,14 @@ from muster_delivery.wire import encode
 
 LOADER_RAISED = 86
 """The exit code that tells Kubernetes that another try would raise again."""
+SERVER_FAILED = 1
+"""The exit code of what another try may mend."""
 MOST_WAITING = 100_000
 """Requests that wait at once; a rank has at most a few dozen."""
+
+
+class ServerFailed(Exception):
+    """The thread that serves the ranks has ended; its cause says why."""
 
 
 class DataWorker:
@@ -61,24 +67,29 @@ class DataWorker:
         self._places: dict[int, tuple[int, int]] = {}
         """Epoch and number that each rank has come to."""
         self._epoch: int | None = None
+        self._failure: BaseException | None = None
+        """What ended the server's thread."""
+        address = choose_listening_address(*settings.workers[settings.number])
+        self._server = Server(address, settings.key, self._handle, on_failure=self._note_failure)
 
     def serve(self) -> NoReturn:
         """Prepare and load until all ranks need no more, then end the process."""
         settings = self._settings
         code = 0
-        address = choose_listening_address(*settings.workers[settings.number])
-        server = Server(address, settings.key, self._handle)
-        server.start()
+        self._server.start()
         write_text(f"data worker {settings.number} of {len(settings.workers)} listens")
         try:
             self._source.begin_work(settings.number, len(settings.workers))
             self._prepare()
             self._load_until_done()
+        except ServerFailed as error:
+            write_text(f"ranks are served no longer: {error.__cause__!r}")
+            code = SERVER_FAILED
         except Exception as error:  # noqa: BLE001  whatever the loader raises ends this worker
             write_failure(settings.number, error)
             self._answer_all(error)
             code = LOADER_RAISED
-        server.close()
+        self._server.close()
         sys.stdout.flush()
         sys.stderr.flush()
         # Not sys.exit: nothing of the script after `register` is for a data worker.
@@ -97,15 +108,17 @@ class DataWorker:
         if not preparation.is_over():
             write_text("ranks have started: the rest is loaded as they ask for it")
             return
-        if preparation.has_ended and self._shelf.fill >= 0.99:
+        if preparation.is_full:
             write_text("memory and disk are full: what is prepared so far has to do")
         lines.write_ready(preparation.prepared, ended=preparation.prepared < preparation.part)
 
     def _load_until_done(self) -> None:
         while True:
             with self._changed:
-                while not self._waiting and not self._is_done():
+                while not self._waiting and not self._is_done() and self._failure is None:
                     self._changed.wait()
+                if self._failure is not None:
+                    raise ServerFailed from self._failure
                 if not self._waiting:
                     return
                 _, _, request, reply = heapq.heappop(self._waiting)
@@ -121,20 +134,21 @@ class DataWorker:
         started = time.monotonic()
         try:
             batch = self._load_batch(request)
+            seconds = time.monotonic() - started
+            if batch is None:
+                reply.send(self._build_answer("end"), ())
+            elif request.must_send:
+                # The answer is sent later, when the loader may have used its memory again.
+                frames = encode(batch.value, copy=not self._source.has_new_memory)
+                answer = self._build_answer("batch", elements=batch.elements, seconds=seconds)
+                reply.send(answer, frames)
+            else:
+                is_kept = self._shelf.keep(self._build_key(request), batch)
+                state = "kept" if is_kept else "full"
+                reply.send(self._build_answer(state, seconds=seconds), ())
         except Exception as error:
             reply.send(self._build_answer("error", error=describe_error(error)), ())
             raise
-        seconds = time.monotonic() - started
-        if batch is None:
-            reply.send(self._build_answer("end"), ())
-        elif request.must_send:
-            answer = self._build_answer("batch", elements=batch.elements, seconds=seconds)
-            # The answer is sent later, when the loader may have used its memory again.
-            reply.send(answer, encode(batch.value, copy=not self._source.has_new_memory))
-        else:
-            is_kept = self._shelf.keep(self._build_key(request), batch)
-            state = "kept" if is_kept else "full"
-            reply.send(self._build_answer(state, seconds=seconds), ())
 
     def _load_batch(self, request: BatchRequest) -> Any:
         if self._reader is not None:
@@ -180,6 +194,8 @@ class DataWorker:
                 self._take_request(read_batch_request(request), numbered)
             elif operation == "hello":
                 self._greet(request, numbered)
+            elif operation == "withdraw":
+                self._withdraw_requests(request, numbered)
             elif operation == "done":
                 self._note_done(request, numbered)
             else:
@@ -243,6 +259,33 @@ class DataWorker:
                 self._done.add(rank)
             self._changed.notify()
 
+    def _withdraw_requests(self, request: Mapping[str, object], reply: NumberedReply) -> None:
+        """Drop what a rank asked for before this: it has begun another iteration."""
+        place = read_place(request)
+        stale: list[NumberedReply] = []
+        current: list[tuple[int, int, BatchRequest, NumberedReply]] = []
+        with self._changed:
+            for each in self._waiting:
+                _, _, other, other_reply = each
+                if (other.world, other.rank) == place and other_reply.is_before(reply):
+                    stale.append(other_reply)
+                else:
+                    current.append(each)
+            heapq.heapify(current)
+            self._waiting = current
+        for stale_reply in stale:
+            stale_reply.send({"state": "withdrawn"}, ())
+        reply.send({"state": "done"}, ())
+
+    def _note_failure(self, failure: BaseException) -> None:
+        """Let the loading thread raise what ended the server's; write what only one rank got."""
+        if self._server.failure is not failure:
+            write_text(f"an answer to a rank could not be built: {failure}")
+            return
+        with self._changed:
+            self._failure = failure
+            self._changed.notify()
+
     def _answer_all(self, error: Exception) -> None:
         """Tell every rank that waits that the loader has raised."""
         with self._changed:
@@ -258,6 +301,11 @@ class NumberedReply:
         self._reply = reply
         self._number = number
         self._is_sent = False
+
+    def is_before(self, other: NumberedReply) -> bool:
+        """Tell whether its request was sent before that of another, of the same rank."""
+        first, second = self._number, other._number
+        return isinstance(first, int) and isinstance(second, int) and first < second
 
     def send(self, header: Mapping[str, object], frames: Any) -> None:
         """Send the answer, once."""

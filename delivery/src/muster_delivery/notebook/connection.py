@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import ssl
@@ -19,6 +20,8 @@ TIMEOUT_SECONDS = 60.0
 LARGEST_ANSWER = 16 << 20
 LARGEST_FILE = 4 << 20
 LONGEST_LINE = 1 << 16
+OVERLOADED = 429
+"""The status with which a server asks to come later."""
 SIGN_IN = "Sign in with `muster login ADDRESS`, or set MUSTER_SERVER and MUSTER_TOKEN."
 
 
@@ -31,7 +34,14 @@ class RefusedByServer(NotebookError):
 
 
 class Unreachable(NotebookError):
-    """The server did not answer."""
+    """The server did not answer, or cannot just now."""
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Takes an answer that sends elsewhere for a refusal: the token is for one server."""
+
+    def redirect_request(self, *arguments: object) -> None:
+        """Return None: go nowhere."""
 
 
 class RestConnection:
@@ -41,11 +51,11 @@ class RestConnection:
         self.server = server.rstrip("/")
         self.project = project
         self._token = token
-        self._context = (
-            ssl.create_default_context(cafile=ca_file or None)
-            if self.server.startswith("https:")
-            else None
-        )
+        handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
+        if self.server.startswith("https:"):
+            context = ssl.create_default_context(cafile=ca_file or None)
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        self._opener = urllib.request.build_opener(*handlers)
 
     def __repr__(self) -> str:
         return f"RestConnection({self.server!r})"
@@ -61,7 +71,8 @@ class RestConnection:
         with self._open(method, path, body, query) as answer:
             try:
                 content = answer.read(LARGEST_ANSWER + 1)
-            except OSError as error:
+                _check_end(answer)
+            except (OSError, http.client.HTTPException) as error:
                 raise self._describe(error) from None
         try:
             return json.loads(content or b"null")
@@ -74,7 +85,9 @@ class RestConnection:
             while True:
                 try:
                     line = answer.readline(LONGEST_LINE)
-                except OSError as error:
+                    if not line:
+                        _check_end(answer)
+                except (OSError, http.client.HTTPException) as error:
                     raise self._describe(error) from None
                 if not line:
                     return
@@ -87,20 +100,37 @@ class RestConnection:
         # The address is the person's own configuration, of http or https.
         request = urllib.request.Request(address, data, headers, method=method)  # noqa: S310
         try:
-            return urllib.request.urlopen(  # noqa: S310
-                request, timeout=TIMEOUT_SECONDS, context=self._context
-            )
+            return self._opener.open(request, timeout=TIMEOUT_SECONDS)
         except urllib.error.HTTPError as error:
-            raise _describe_refusal(error) from None
-        except OSError as error:
+            raise self._describe_refusal(error) from None
+        except (OSError, http.client.HTTPException) as error:
             raise self._describe(error) from None
 
-    def _describe(self, error: OSError) -> Unreachable:
+    def _describe_refusal(self, error: urllib.error.HTTPError) -> NotebookError:
+        if 300 <= error.code < 400:
+            error.close()
+            return RefusedByServer(
+                error.code,
+                f"{self.server} sends on to {error.headers.get('Location')}, and the token is sent "
+                "to no other address. Sign in at the address that Muster has.",
+            )
+        refusal = _read_refusal(error)
+        is_passing = error.code >= 500 or error.code == OVERLOADED
+        return Unreachable(str(refusal)) if is_passing else refusal
+
+    def _describe(self, error: OSError | http.client.HTTPException) -> Unreachable:
         reason = getattr(error, "reason", None) or error
         return Unreachable(f"{self.server} does not answer: {reason}.")
 
 
-def _describe_refusal(error: urllib.error.HTTPError) -> RefusedByServer:
+def _check_end(answer: http.client.HTTPResponse) -> None:
+    """Raise IncompleteRead where an answer broke off: reading a part of it raises nothing."""
+    is_cut = answer.chunk_left is not None if answer.chunked else bool(answer.length)
+    if is_cut:
+        raise http.client.IncompleteRead(b"")
+
+
+def _read_refusal(error: urllib.error.HTTPError) -> RefusedByServer:
     """Return what the server said, with the fields it complains of."""
     try:
         with error:

@@ -13,6 +13,10 @@ from muster_delivery.notebook.connection import RefusedByServer, RestConnection,
 
 OVER = frozenset({"Completed", "Failed", "Stopped", "Deleted"})
 ASK_SECONDS = 1.0
+LONGEST_PAUSE = 10.0
+"""How long at most a server that cannot answer is left alone before it is asked again."""
+MOST_FAILURES = 60
+"""Requests in a row that a server may leave unanswered, some ten minutes; then following ends."""
 MOST_LOGS = 8
 """Pods whose logs are shown, those of the lowest ranks: the server bounds streams, too."""
 LATE_SECONDS = 20.0
@@ -65,10 +69,15 @@ class WorkloadFollower:
         self._show_line = show_line
         self._lines: queue.Queue[str] = queue.Queue(WAITING_LINES)
         self._streams: dict[str, threading.Thread] = {}
+        self._failures = 0
+        """Requests for the status in a row that had no answer."""
         self._is_closed = False
 
     def follow(self) -> WorkloadStatus:
-        """Show what happens until the workload has ended; return how. Raises RefusedByServer."""
+        """Show what happens until the workload has ended; return how.
+
+        Raises RefusedByServer, and Unreachable where the server is gone for long.
+        """
         try:
             while True:
                 status = self._load_status()
@@ -78,16 +87,24 @@ class WorkloadFollower:
                     if status.is_over:
                         self._show_rest()
                         return status
-                self._show_lines(ASK_SECONDS)
+                self._show_lines(_choose_pause(self._failures))
         finally:
             self._is_closed = True
 
     def _load_status(self) -> WorkloadStatus | None:
         """Return the status; None while the server does not answer: the workload goes on."""
         try:
-            return parse_status(self._connection.call("GET", self._path))
-        except Unreachable:
-            return None
+            status = parse_status(self._connection.call("GET", self._path))
+        except Unreachable as error:
+            self._failures += 1
+            if self._failures < MOST_FAILURES:
+                return None
+            raise Unreachable(
+                f"{error} The workload is followed no longer; it goes on, and its page and "
+                "`muster describe` show it."
+            ) from None
+        self._failures = 0
+        return status
 
     def _open_streams(self) -> None:
         if len(self._streams) >= MOST_LOGS:
@@ -107,19 +124,23 @@ class WorkloadFollower:
 
     def _stream(self, pod: str, prefix: str) -> None:
         """Hand over the lines of a pod, each once, over any number of connections."""
-        taken = 0
+        taken = failures = 0
         path, query = f"{self._path}/pods/{pod}/logs", {"follow": "true"}
         while not self._is_closed:
             try:
                 for number, line in enumerate(self._connection.stream_lines(path, query), 1):
                     if number > taken:
-                        taken = number
+                        taken, failures = number, 0
                         if not line.startswith(COUNTERS):
                             self._lines.put(prefix + line)
                     if self._is_closed:
                         return
-            except Unreachable:
-                time.sleep(ASK_SECONDS)
+            except Unreachable as error:
+                failures += 1
+                if failures >= MOST_FAILURES:
+                    self._lines.put(f"{prefix}The log is followed no longer: {error}")
+                    return
+                time.sleep(_choose_pause(failures))
             except RefusedByServer as refusal:
                 # The log is not there before the container has written something.
                 if refusal.status != 404:
@@ -144,3 +165,8 @@ class WorkloadFollower:
             self._show_lines(ASK_SECONDS / 4)
             if not is_open and self._lines.empty():
                 return
+
+
+def _choose_pause(failures: int) -> float:
+    """Return how long to wait before the next request, after so many without an answer."""
+    return min(LONGEST_PAUSE, ASK_SECONDS * (1 + failures))

@@ -155,7 +155,9 @@ class MapDatasetSource(TorchSource, IndexedSource):
 
     def describe(self) -> str:
         loader = self.loader
-        return f"map-style dataset of {len(loader.dataset)} by {loader.batch_size}"
+        # With a sampler of its own a dataset needs no length.
+        count = len(loader.dataset) if hasattr(loader.dataset, "__len__") else "some elements"
+        return f"map-style dataset of {count} by {loader.batch_size}"
 
 
 class IterableDatasetSource(TorchSource, StreamSource):
