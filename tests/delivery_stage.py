@@ -68,7 +68,7 @@ class Delivered:
     def phase(self) -> str:
         return str(self.whole["phase"])
 
-    def wait_for(self, condition: Callable[[], Any], within: float = 120.0) -> float:
+    def wait_for(self, condition: Callable[[], Any], within: float = 360.0) -> float:
         """Wait until it is so, and return the seconds that it took; else fail with what is."""
         started = time.monotonic()
         while not condition():
@@ -77,7 +77,7 @@ class Delivered:
             time.sleep(0.1)
         return time.monotonic() - started
 
-    def wait_for_phase(self, *phases: str, within: float = 120.0) -> None:
+    def wait_for_phase(self, *phases: str, within: float = 360.0) -> None:
         self.wait_for(lambda: self.phase in phases, within)
 
     def pods(self, *, data_workers: bool = False) -> dict[str, Object]:
@@ -133,7 +133,7 @@ class Delivered:
     def remove(self) -> None:
         """Delete it and wait until nothing of it is left in its cluster."""
         self.stage.program.ask("DELETE", f"{self.collection}/{self.id}")
-        eventually(lambda: not {**self.pods(), **self.pods(data_workers=True)}, within=90)
+        eventually(lambda: not {**self.pods(), **self.pods(data_workers=True)}, within=270)
 
     def describe(self) -> str:
         """What is known of it, for a failure's message."""

@@ -244,6 +244,20 @@ def test_data_workers_that_end_without_a_word_fail_it_and_ready_ones_do_not(
     assert "does the script register its loader?" in kube.row().reason
 
 
+def test_data_workers_whose_job_was_deleted_fail_it(cast: Cast, kube: DataKube) -> None:
+    write_log(kube, preparing(0, 10))
+    follow_preparations()
+    journal.record_observations(cast.cluster.pk, observe_gone("job", kube.data_job()))
+    follow_preparations()
+    assert kube.row().status == "Preparing"
+    DataPreparation.objects.update(failed_at=timezone.now() - timedelta(minutes=1))
+    follow_preparations()
+    assert (kube.row().status, kube.row().reason) == (
+        "Failed",
+        "Its data workers failed: their Job was deleted in the cluster, and not by Muster",
+    )
+
+
 def test_a_gate_that_others_opened_or_nobody_kept_is_told(cast: Cast, kube: DataKube) -> None:
     open_job = kube.job(CREATED)
     open_job["metadata"]["annotations"] = dict(WAITS)

@@ -58,6 +58,25 @@ def run_all(cast: Cast, kube: DataKube) -> None:
     follow_preparations()
 
 
+def test_counters_go_on_when_data_workers_have_failed(cast: Cast, kube: DataKube) -> None:
+    run_all(cast, kube)
+    failed = condition("Failed", reason="BackoffLimitExceeded", message="too many")
+    journal.record_observations(cast.cluster.pk, jobs(kube.data_job(failed)))
+    follow_preparations()
+    DataPreparation.objects.update(sampled_at=None, failed_at=timezone.now() - timedelta(minutes=1))
+    pod = Pod.objects.exclude(role="data-worker").get(rank=0)
+    write_lines(pod, rank(0, 10, 590))
+    follow_preparations()
+    assert RankDelivery.objects.get().waited == 10
+    DataPreparation.objects.update(sampled_at=None)
+    write_lines(pod, rank(0, 20, 590))
+    follow_preparations()
+    assert (DataPreparation.objects.get().failure, RankDelivery.objects.get().waited) == (
+        "Its data workers failed: too many",
+        20,
+    )
+
+
 def test_the_counters_of_ranks_are_kept_and_say_what_would_have_covered_the_waiting(
     cast: Cast, kube: DataKube
 ) -> None:

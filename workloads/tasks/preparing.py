@@ -49,6 +49,7 @@ FAILURE_PATIENCE = timedelta(seconds=30)
 REFUSAL_PAUSE_SECONDS = 30.0
 """Seconds after which the cluster is asked again to let a job go on, where it refused that."""
 ENDED = "they ended before the data was prepared; does the script register its loader?"
+DELETED = "their Job was deleted in the cluster, and not by Muster"
 DATA_READY_TEXT = "Its data is ready."
 
 _WORKLOAD_FIELDS = tuple(
@@ -133,10 +134,14 @@ def _request_next_step(row: DataPreparation, now: datetime, deadline: float) -> 
         return
     if workload.status not in ACTIVE or workload.job is None:
         return
-    if message := _describe_end(row):
+    message = _describe_end(row)
+    if message and not row.failure:
         _record_failure(row, now, message)
-    elif row.resumed_at is not None:
+    if row.resumed_at is not None:
+        # Ranks that got all their data before its workers failed go on, and so do their counters.
         rank_counters.record_counters(row, now, deadline)
+    elif message:
+        return
     elif not is_suspended(workload.job) or workload.status != Status.PREPARING:
         _record_other_resumption(row)
     elif row.ready_at is not None:
@@ -174,13 +179,19 @@ def _describe_end(row: DataPreparation) -> str:
     if condition := find_true_condition(job, "Failed"):
         return str(condition.get("message") or condition.get("reason") or ENDED)
     is_waited_for = row.ready_at is None and row.resumed_at is None
+    if is_waited_for and not job and _has_had_workers(row):
+        return DELETED
     return ENDED if is_waited_for and find_true_condition(job, "Complete") else ""
+
+
+def _has_had_workers(row: DataPreparation) -> bool:
+    """Tell whether data workers of the attempt were seen, which only their Job makes."""
+    workers = data_delivery.decode_workers(row.workers, row.workload.data_workers or 0)
+    return any(each.pod for each in workers)
 
 
 def _record_failure(row: DataPreparation, now: datetime, message: str) -> None:
     """Record that the Job of data workers has failed, with the line of a log that says why."""
-    if row.failure:
-        return
     if row.failed_at is None:
         journal.record_failed_job(row, now)
     workload: Workload = row.workload
