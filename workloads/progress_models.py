@@ -39,9 +39,11 @@ class TrainingProgress(models.Model):
     """The log with the last line, and where in it that line begins: the log may be gone."""
     offset = models.BigIntegerField(default=0)
     trouble = models.CharField(max_length=300, blank=True)
-    """Why the workload's own pattern cannot be used."""
+    """Why the workload's own pattern cannot be used, or what is new cannot be read."""
     first_other = models.PositiveIntegerField(default=0)
-    """The rank from which on the next turn reads its share of the other ranks."""
+    """The other rank, counted from 0, with which the next turn begins its share of them."""
+    unread_ranks = models.PositiveIntegerField(null=True)
+    """How many other ranks are still to be read since the attempt is over; None while it runs."""
     read_at = models.DateTimeField(default=timezone.now)
     is_settled = models.BooleanField(default=False)
     """Whether the attempt is over, and its logs were read to their end."""

@@ -16,7 +16,15 @@ from workloads import journal
 from workloads.logbook import log_paths, stamps
 from workloads.logbook.log_writer import LogWriter
 from workloads.models import Log, LossCurve, Pod, RankProgress, TrainingProgress, Workload
-from workloads.specs import Compute, Environment, Setup, Variable, encode_spec
+from workloads.specs import (
+    Architecture,
+    Compute,
+    Environment,
+    MasterChanges,
+    Setup,
+    Variable,
+    encode_spec,
+)
 from workloads.tasks import follow_training, progress_logs
 from workloads.training_progress import VARIABLE
 
@@ -256,3 +264,97 @@ def test_costs_the_same_however_many_there_are(cast: Cast) -> None:
         counts.append(len(seen))
     assert counts[0] == counts[1]
     assert counts[0] <= 16
+
+
+def _spoil_file(log: Log) -> None:
+    """Put a folder in the place of a log's file: whoever reads it gets an error of the disk."""
+    path = log_paths.local_path(log.path)
+    path.unlink()
+    path.mkdir()
+
+
+def test_counts_beyond_belief_stop_nobody(cast: Cast, workload: Workload) -> None:
+    other = a_workload(cast.team_a, "other", status="Running")
+    write_lines(
+        workload,
+        0,
+        "Epoch [900000000000000/999999999999999], Step [5/999999999999999], Loss: 1.0",
+    )
+    write_lines(other, 0, "step 3 of 10 loss 1")
+    follow_training()
+    assert TrainingProgress.objects.get(workload=other).step == 3
+    row = TrainingProgress.objects.get(workload=workload)
+    assert (row.step, row.total, row.state["epoch_step"]) == (None, None, 5)
+
+
+def test_a_log_that_cannot_be_read_stops_nobody(cast: Cast, workload: Workload) -> None:
+    other = a_workload(cast.team_a, "other", status="Running")
+    write_lines(workload, 0, "step 2 of 10 loss 1")
+    write_lines(other, 0, "step 3 of 10 loss 1")
+    follow_training()
+    log = write_lines(workload, 0, "step 4 of 10 loss 1")
+    _spoil_file(log)
+    write_lines(other, 0, "step 5 of 10 loss 1")
+    before = timezone.now()
+    follow_training()
+    assert TrainingProgress.objects.get(workload=other).step == 5
+    row = TrainingProgress.objects.get(workload=workload)
+    assert (row.step, row.trouble) == (
+        2,
+        "What is new in its logs cannot be read at the moment.",
+    )
+    # Others that have waited longer come first in the next turn.
+    assert row.read_at >= before
+
+
+def test_a_log_that_was_read_to_its_end_is_opened_no_more(workload: Workload) -> None:
+    log = write_lines(workload, 0, "step 2 of 10 loss 1")
+    Log.objects.update(state=Log.State.COMPLETE)
+    follow_training()
+    _spoil_file(log)
+    write_lines(workload, 0, "step 4 of 10 loss 1", run=1)
+    follow_training()
+    row = TrainingProgress.objects.get()
+    assert (row.step, row.trouble) == (4, "")
+
+
+def test_only_the_newest_pods_of_a_rank_are_read(cast: Cast) -> None:
+    workload = a_workload(cast.team_a, status="Running")
+    Workload.objects.update(architecture=Architecture.STANDARD, framework="")
+    for number in range(50):
+        write_lines(workload, number, f"step {number} of 100 loss 1")
+    Pod.objects.update(rank=None)
+    follow_training()
+    assert TrainingProgress.objects.get().step == 49
+    assert len(RankProgress.objects.get().places) == progress_logs.MOST_RUNS
+
+
+def test_is_settled_when_every_rank_was_read_after_the_end(cast: Cast) -> None:
+    count = 2 * progress_logs.OTHER_RANKS_AT_END
+    workload = a_workload(cast.team_a, status="Running", requested_pods=count)
+    for rank in range(count):
+        write_lines(workload, rank, "step 1 of 2 loss 1")
+    follow_training()
+    for rank in range(count):
+        write_lines(workload, rank, "step 2 of 2 loss 1")
+    end_workload(workload)
+    follow_training()
+    assert not TrainingProgress.objects.get().is_settled
+    follow_training()
+    assert TrainingProgress.objects.get().is_settled
+    assert {each.state["step"] for each in RankProgress.objects.all()} == {2}
+    assert RankProgress.objects.count() == count
+
+
+def test_the_first_rank_has_the_pattern_of_its_own_setup(cast: Cast, workload: Workload) -> None:
+    own = (Variable(VARIABLE, r"at (?P<step>\d+)"),)
+    spec = a_spec(
+        cast.team_a,
+        setup=Setup(environment=Environment(image="i"), compute=Compute()),
+        master=MasterChanges(variables=own),
+    )
+    Workload.objects.update(spec=encode_spec(spec))
+    write_lines(workload, 0, "at 5", "step 7 of 9 loss 1")
+    write_lines(workload, 1, "at 5", "step 7 of 9 loss 1")
+    follow_training()
+    assert [each.state["step"] for each in RankProgress.objects.all()] == [5, 7]

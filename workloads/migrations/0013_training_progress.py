@@ -39,6 +39,7 @@ class Migration(migrations.Migration):
                 ('offset', models.BigIntegerField(default=0)),
                 ('trouble', models.CharField(blank=True, max_length=300)),
                 ('first_other', models.PositiveIntegerField(default=0)),
+                ('unread_ranks', models.PositiveIntegerField(null=True)),
                 ('read_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('is_settled', models.BooleanField(default=False)),
             ],

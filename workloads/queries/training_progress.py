@@ -21,7 +21,6 @@ from workloads.training_progress import (
 
 MOST_RANKS = 1000
 """Ranks of one answer or page, the first ones."""
-MOST_RANKS_SHOWN = 100
 TOGETHER = timedelta(seconds=2)
 """Ranks whose logs were read within this time are compared by their steps."""
 

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.db.models import F, Q, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
+from workloads.kube_objects import DATA_WORKER
 from workloads.logbook import stamps
 from workloads.logbook.line_reading import align_to_line, find_last_line_end, read_forward
 from workloads.logbook.log_files import OpenLog
@@ -19,15 +21,14 @@ from workloads.training_progress import LineParser, Place, RankState, Reading, f
 
 OTHER_RANKS = 15
 """Ranks that a turn reads of a workload beside its first one and the one that leads."""
-OTHER_RANKS_AT_END = 62
+OTHER_RANKS_AT_END = 120
 MOST_BYTES = 128 << 10
 """Bytes of a log that a turn reads of the ranks that lead: the newest ones, where more came."""
 MOST_BYTES_OF_OTHERS = 16 << 10
 """Likewise of the other ranks, of which only the last lines are kept."""
 MOST_RUNS = 3
-"""Logs of one pod that are read: its containers, and their newest runs."""
+"""Pods of one rank that are read, and logs of one pod: the newest."""
 _LAUNCHER = "launcher"
-_DATA_WORKER = "data-worker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +54,34 @@ class RankLogs:
 def choose_ranks(workload: Workload, row: TrainingProgress, *, is_over: bool) -> list[int]:
     """Return the ranks that a turn reads: the first, the one that leads, a share of the others.
 
-    Advance the share's beginning in the row.
+    All the others are to be read once more when the workload is over.
     """
-    count = max(workload.requested_pods, workload.running_pods, 1)
-    share = min(OTHER_RANKS_AT_END if is_over else OTHER_RANKS, count - 1)
-    begin = row.first_other % (count - 1) if count > 1 else 0
-    others = [1 + (begin + number) % (count - 1) for number in range(share)]
-    row.first_other = (begin + share) % (count - 1) if count > 1 else 0
+    count = _count_others(workload)
+    if not is_over:
+        row.unread_ranks = None
+    elif row.unread_ranks is None:
+        row.unread_ranks = count
+    share = _count_share(workload, is_over=is_over)
+    others = [1 + (row.first_other + number) % count for number in range(share)]
     lead = [] if row.rank is None else [row.rank]
     return sorted({0, *lead, *others})
+
+
+def advance_share(workload: Workload, row: TrainingProgress, *, is_over: bool) -> None:
+    """Advance the beginning of the share behind those that were read."""
+    share = _count_share(workload, is_over=is_over)
+    row.first_other = (row.first_other + share) % max(1, _count_others(workload))
+    if row.unread_ranks is not None:
+        row.unread_ranks = max(0, row.unread_ranks - share)
+
+
+def _count_share(workload: Workload, *, is_over: bool) -> int:
+    """Return how many of the other ranks a turn reads."""
+    return min(OTHER_RANKS_AT_END if is_over else OTHER_RANKS, _count_others(workload))
+
+
+def _count_others(workload: Workload) -> int:
+    return max(workload.requested_pods, workload.running_pods, 1) - 1
 
 
 def load_rank_logs(
@@ -82,15 +102,15 @@ def load_rank_logs(
         workload = by_id[pod.workload_id]
         rank = 0 if pod.rank is None else pod.rank
         if rank not in found[workload.pk]:
-            row = _get_row(ranks.get((workload.pk, rank)), workload, rank)
-            row.pod = pod.name
+            row = _ensure_row(ranks.get((workload.pk, rank)), workload, rank)
             found[workload.pk][rank] = RankLogs(row, RankState(**row.state))
         # Of pods of one rank, the newest is the last.
         found[workload.pk][rank].row.pod = pod.name
         owners[pod.pk] = found[workload.pk][rank]
     logs = Log.objects.filter(pod__in=owners, is_init=False, size__gt=0)
     logs = logs.exclude(state=Log.State.REMOVED).defer("gaps")
-    for log in logs.order_by("created_at", "run", "pk"):
+    age = Window(RowNumber(), ["pod"], [F("created_at").desc(), F("run").desc(), F("pk").desc()])
+    for log in logs.alias(age=age).filter(age__lte=MOST_RUNS).order_by("created_at", "run", "pk"):
         owners[log.pod_id].logs.append(log)
     for rank_logs in owners.values():
         rank_logs.logs = rank_logs.logs[-MOST_RUNS:]
@@ -111,15 +131,26 @@ def _load_pods(
             own &= Q(rank__in=ranks)
         conditions |= own
     rows = Pod.objects.filter(conditions).exclude(standing=Standing.FOREIGN)
-    rows = rows.exclude(role=_DATA_WORKER)
-    return list(rows.only("workload", "name", "rank").order_by("created_at", "pk"))
+    rows = rows.exclude(role=DATA_WORKER).only("workload", "name", "rank")
+    # A Job makes any number of pods, and an evicted pod is made again and again.
+    age = Window(RowNumber(), ["workload", "rank"], [F("created_at").desc(), F("pk").desc()])
+    return list(rows.alias(age=age).filter(age__lte=MOST_RUNS).order_by("created_at", "pk"))
 
 
-def _get_row(row: RankProgress | None, workload: Workload, rank: int) -> RankProgress:
+def _ensure_row(row: RankProgress | None, workload: Workload, rank: int) -> RankProgress:
     """Return the row of a rank, a new one where there is none of this attempt."""
     if row is not None and row.attempt == workload.attempt:
         return row
     return RankProgress(workload_id=workload.pk, attempt=workload.attempt, rank=rank)
+
+
+def list_unread(rank: RankLogs) -> list[Log]:
+    """Return the logs of a rank that may have something new: most of those that ended have not."""
+    return [
+        log
+        for log in rank.logs
+        if log.state == Log.State.CAPTURING or rank.row.places.get(str(log.pk), -1) < log.size
+    ]
 
 
 def read_new_lines(
@@ -134,16 +165,20 @@ def read_new_lines(
     At most the last `most_bytes` of each are read, and never less than a line. How far they are
     read is kept in the rank's row.
     """
-    places = {}
+    places = {
+        key: each
+        for key, each in rank.row.places.items()
+        if any(key == str(log.pk) for log in rank.logs)
+    }
     for log_file in opened:
         key = str(log_file.log.pk)
-        known = rank.row.places.get(key)
+        place = rank.row.places.get(key)
         end = find_last_line_end(log_file.source)
-        if known is None:
+        if place is None:
             rank.state.begin_log()
-        begin = max(known or 0, end - most_bytes)
-        begin = known if known == begin else align_to_line(log_file.source, begin)
-        places[key] = max(end, known or 0)
+        begin = max(place or 0, end - most_bytes)
+        begin = place if place == begin else align_to_line(log_file.source, begin)
+        places[key] = max(end, place or 0)
         for offset, raw in read_forward(log_file.source, begin, end):
             yield from _apply_line(rank, log_file.log.pk, offset, raw, parser, clock_lead)
     rank.row.places = places

@@ -1,11 +1,14 @@
 """The step that reads, every few seconds, how far trainings are from what is new in their logs."""
 
+import copy
 import dataclasses
+import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
 
+from django.db import DatabaseError
 from django.db.models import F, Q
 from django.utils import timezone
 
@@ -16,14 +19,16 @@ from workloads import journal
 from workloads.journal import ProgressUpdate
 from workloads.logbook.log_files import open_logs
 from workloads.models import Log, LossCurve, TrainingProgress, Workload
-from workloads.specs import UnreadableSpec, VariableSource, decode_spec
+from workloads.specs import Setup, UnreadableSpec, VariableSource, decode_spec
 from workloads.states import UP
 from workloads.tasks.progress_logs import (
     MOST_BYTES,
     MOST_BYTES_OF_OTHERS,
     NewLine,
     RankLogs,
+    advance_share,
     choose_ranks,
+    list_unread,
     load_rank_logs,
     read_new_lines,
 )
@@ -38,6 +43,8 @@ from workloads.training_progress import (
     find_place,
 )
 
+logger = logging.getLogger(__name__)
+
 MOST_RUNNING = 100
 """Workloads of one turn, those first that were read the longest ago.
 
@@ -51,8 +58,11 @@ MOST_SECONDS = 3.0
 ENDED_SPAN = timedelta(minutes=10)
 """How long after its end a log is looked for, where the workload has not been settled."""
 MOST_ENDED_LOGS = 2000
+LATE_LOGS = timedelta(minutes=1)
+"""How long after its end the share of ranks whose logs are not all there is read again."""
 LEAD_SILENCE = timedelta(minutes=10)
 """After this time without a line, the rank that leads gives way to one that still writes."""
+UNREADABLE = "What is new in its logs cannot be read at the moment."
 _FIELDS = (
     "project_id",
     "cluster_id",
@@ -63,6 +73,7 @@ _FIELDS = (
     "spec",
     "requested_pods",
     "running_pods",
+    "ended_at",
 )
 
 
@@ -101,12 +112,12 @@ def _load_ended(now: datetime) -> Sequence[Workload]:
     )
     rows = Workload.objects.filter(unsettled, pk__in=set(recent[:MOST_ENDED_LOGS]))
     rows = rows.exclude(status__in=UP).select_related("progress").only(*_FIELDS, "progress")
-    return list(rows.order_by("pk")[:MOST_ENDED])
+    return list(rows.order_by(F("progress__read_at").asc(nulls_first=True), "pk")[:MOST_ENDED])
 
 
 def _follow_batch(workloads: Sequence[Workload], now: datetime, deadline: float) -> None:
     """Read and write these workloads: a constant number of statements."""
-    rows = {each.pk: _get_row(each) for each in workloads}
+    rows = {each.pk: _ensure_row(each) for each in workloads}
     wanted = {
         each.pk: choose_ranks(each, rows[each.pk], is_over=each.status not in UP)
         for each in workloads
@@ -117,16 +128,52 @@ def _follow_batch(workloads: Sequence[Workload], now: datetime, deadline: float)
     }
     updates = []
     for workload in workloads:
-        row = rows[workload.pk]
-        if monotonic() < deadline:
+        if monotonic() > deadline:
+            break
+        row, before = rows[workload.pk], copy.copy(rows[workload.pk])
+        try:
             update = _follow_workload(
                 workload, row, ranks.get(workload.pk, ()), curves.get(workload.pk), now
             )
-            updates.append(update)
-    journal.record_training_progress(updates)
+        except Exception:
+            # Whatever the disk, the object store's client or a line raises, others are read.
+            logger.exception("the progress of workload %s is unreadable", workload.pk)
+            update = _build_unreadable(workload, before, now)
+        updates.append(update)
+    _record_updates(updates, now)
 
 
-def _get_row(workload: Workload) -> TrainingProgress:
+def _build_unreadable(workload: Workload, row: TrainingProgress, now: datetime) -> ProgressUpdate:
+    """Build the update that leaves all as it was read before, and says so. Its turn is over."""
+    is_news = row.trouble != UNREADABLE
+    row.read_at, row.trouble = now, UNREADABLE
+    return ProgressUpdate(workload.pk, workload.project_id, row, is_news=is_news)
+
+
+def _record_updates(updates: Sequence[ProgressUpdate], now: datetime) -> None:
+    """Write what was read of these workloads, one by one where the database refuses one of them."""
+    try:
+        journal.record_training_progress(updates)
+    except DatabaseError:
+        if len(updates) > 1:
+            for each in updates:
+                _record_updates([each], now)
+            return
+        [update] = updates
+        logger.exception("the progress of workload %s cannot be written", update.workload_id)
+        # Without a time it would be the first to be read for ever.
+        row = TrainingProgress(
+            workload_id=update.workload_id,
+            attempt=update.row.attempt,
+            read_at=now,
+            trouble=UNREADABLE,
+        )
+        journal.record_training_progress(
+            [ProgressUpdate(update.workload_id, update.project_id, row, is_news=True)]
+        )
+
+
+def _ensure_row(workload: Workload) -> TrainingProgress:
     """Return the row of a workload, a new one where there is none of this attempt."""
     row: TrainingProgress | None = getattr(workload, "progress", None)
     if row is not None and row.attempt == workload.attempt:
@@ -145,7 +192,7 @@ def _follow_workload(
     lines: dict[int, list[NewLine]] = {}
     row.trouble = ""
     try:
-        parser = LineParser(find_own_pattern(workload))
+        parsers = [LineParser(each) for each in _list_own_patterns(workload)]
     except BadPattern as error:
         row.trouble = f"The pattern in {VARIABLE} {error}."[:300]
     else:
@@ -154,7 +201,7 @@ def _follow_workload(
         lines = {
             each.row.rank: _read_rank(
                 each,
-                parser,
+                parsers[0 if each.row.rank == 0 else -1],
                 clock_lead,
                 MOST_BYTES if each.row.rank in leading else MOST_BYTES_OF_OTHERS,
             )
@@ -170,7 +217,10 @@ def _follow_workload(
         _show_lead(row, lead)
     is_up = workload.status in UP
     _apply_estimate(row, now if is_up else None)
-    row.read_at, row.is_settled = now, not is_up and _are_complete(ranks)
+    row.read_at = now
+    if is_up or _are_complete(ranks) or _is_long_over(workload, now):
+        advance_share(workload, row, is_over=not is_up)
+    row.is_settled = row.unread_ranks == 0 and _are_complete(ranks)
     has_curve = new_points > 0 or (is_new and curve is not None)
     return ProgressUpdate(
         workload.pk,
@@ -180,6 +230,10 @@ def _follow_workload(
         LossCurve(workload_id=workload.pk, history=history.encode()) if has_curve else None,
         is_news=_list_shown(row) != before or any(lines.values()),
     )
+
+
+def _is_long_over(workload: Workload, now: datetime) -> bool:
+    return workload.ended_at is not None and now - workload.ended_at > LATE_LOGS
 
 
 def _are_complete(ranks: Sequence[RankLogs]) -> bool:
@@ -192,12 +246,18 @@ def _are_complete(ranks: Sequence[RankLogs]) -> bool:
     )
 
 
-def find_own_pattern(workload: Workload) -> str:
-    """Return the workload's own pattern, as its environment variable gives it; "" for none."""
+def _list_own_patterns(workload: Workload) -> tuple[str, str]:
+    """Return the patterns of the first rank and of all others; "" where a setup has none."""
     try:
-        variables = decode_spec(workload.spec).setup.environment.variables
-    except (UnreadableSpec, AttributeError):
-        return ""
+        spec = decode_spec(workload.spec)
+    except UnreadableSpec:
+        return "", ""
+    return _find_own_pattern(spec.master_setup), _find_own_pattern(spec.setup)
+
+
+def _find_own_pattern(setup: Setup) -> str:
+    """Return the pattern that an environment variable gives; "" for none."""
+    variables = () if setup.environment is None else setup.environment.variables
     return next(
         (
             each.value
@@ -212,24 +272,24 @@ def _read_rank(
     rank: RankLogs, parser: LineParser, clock_lead: timedelta, most_bytes: int
 ) -> list[NewLine]:
     """Read what is new of a rank into its row."""
-    with open_logs(rank.logs) as opened:
+    with open_logs(list_unread(rank)) as opened:
         lines = list(read_new_lines(rank, opened, parser, clock_lead, most_bytes))
     rank.row.state = dataclasses.asdict(rank.state)
     return lines
 
 
 def _choose_lead(row: TrainingProgress, ranks: Sequence[RankLogs]) -> RankLogs | None:
-    """Return the rank that tells how far the workload is: the first that tells anything.
+    """Return the rank that tells how far the workload is: the first of which a line counted.
 
     It stays so until it is silent for long while another goes on.
     """
-    telling = [each for each in ranks if each.row.at is not None]
-    if not telling:
+    candidates = [each for each in ranks if each.row.at is not None]
+    if not candidates:
         return None
-    present = next((each for each in telling if each.row.rank == row.rank), None)
-    newest = max(telling, key=lambda each: (each.row.at, -each.row.rank))
+    present = next((each for each in candidates if each.row.rank == row.rank), None)
+    newest = max(candidates, key=lambda each: (each.row.at, -each.row.rank))
     if present is None:
-        return min(telling, key=lambda each: (each.state.step is None, each.row.rank))
+        return min(candidates, key=lambda each: (each.state.step is None, each.row.rank))
     assert present.row.at is not None
     assert newest.row.at is not None
     return newest if newest.row.at - present.row.at > LEAD_SILENCE else present

@@ -21,7 +21,7 @@ from workloads.training_progress.parsing import (
     check_own_pattern,
     compile_own_pattern,
 )
-from workloads.training_progress.patterns import OWN, PATTERN_NAMES, TITLES, TRAINJOB
+from workloads.training_progress.patterns import OWN, PATTERN_NAMES, TITLES
 from workloads.training_progress.readings import Metric, Reading
 from workloads.training_progress.tracking import Place, RankState, find_place
 from workloads.training_progress.words import (
@@ -35,7 +35,6 @@ __all__ = [
     "OWN",
     "PATTERN_NAMES",
     "TITLES",
-    "TRAINJOB",
     "VARIABLE",
     "BadPattern",
     "Estimate",

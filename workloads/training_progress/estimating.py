@@ -65,13 +65,7 @@ def measure_pace(points: Sequence[Point]) -> Pace | None:
     return Pace(done / span, span, span / (len(points) - 1))
 
 
-def estimate_rest(
-    place: Place | None,
-    points: Sequence[Point],
-    now: float,
-    *,
-    source: str = "the log",
-) -> Estimate | None:
+def estimate_rest(place: Place | None, points: Sequence[Point], now: float) -> Estimate | None:
     """Estimate the time that is left, of a training that runs; None where that is not known."""
     pace = measure_pace(points)
     if place is None or place.goal is None or pace is None or place.done >= place.goal:
@@ -85,7 +79,7 @@ def estimate_rest(
     seconds = max(0.0, seconds)
     words = (
         f"about {format_time(seconds)}, from {describe_pace(pace, place.unit)} over the last "
-        f"{format_time(pace.span)}; total from {source}"
+        f"{format_time(pace.span)}; total from the log"
     )
     return Estimate(seconds, words)
 

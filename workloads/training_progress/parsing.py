@@ -28,6 +28,8 @@ MOST_PIECES = 4
 """Bars of one line that are looked at, the last ones: each is written over by the next."""
 LONGEST_EVIDENCE = 300
 _MAX_REGEX_MEMORY = 8 << 20
+_MAX_OWN_MEMORY = 1 << 20
+"""Of a person's own pattern: there are as many as workloads."""
 _METRIC_NAMES = frozenset(Metric)
 _ESCAPES = r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]|[\x00-\x08\x0b-\x1f\x7f]"
 """Colours, cursor movements, backspaces: what a terminal would not show."""
@@ -46,9 +48,9 @@ class LineReading:
 
 
 @functools.cache
-def _compile(expression: str) -> Any:
+def _compile(expression: str, max_memory: int = _MAX_REGEX_MEMORY) -> Any:
     options = re2.Options()
-    options.max_mem = _MAX_REGEX_MEMORY
+    options.max_mem = max_memory
     options.log_errors = False
     return re2.compile(expression, options)
 
@@ -72,14 +74,14 @@ def _compile_patterns() -> Sequence[_CompiledPattern]:
     ]
 
 
-@functools.lru_cache(256)
+@functools.lru_cache(32)
 def compile_own_pattern(text: str) -> Any:
     """Compile a person's own pattern. Raises BadPattern, whose text begins with "must"."""
     names = ", ".join(Metric)
     if len(text) > LONGEST_PATTERN:
         raise BadPattern(f"must have at most {LONGEST_PATTERN:,} characters")
     try:
-        compiled = _compile.__wrapped__(text)
+        compiled = _compile.__wrapped__(text, _MAX_OWN_MEMORY)
     except re2.error as error:
         detail = error.args[0] if error.args else ""
         reason = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)

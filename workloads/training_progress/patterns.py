@@ -15,7 +15,6 @@ _BAR = r"\d{1,3}%\|[^|]*\|\s*"
 _EQUAL_SIGNS = r"(?:\[[=>.\s]*\]|[━╸╺╍─ ]{3,})"
 """The bars of Keras 2, Keras 3 and Rich."""
 OWN = "own"
-TRAINJOB = "trainjob"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +191,6 @@ JSON = Pattern("json", "JSON lines", ())
 
 TITLES = {each.name: each.title for each in (*PATTERNS, JSON)} | {
     OWN: "the pattern of MUSTER_PROGRESS_PATTERN",
-    TRAINJOB: "the status of the TrainJob",
 }
 PATTERN_NAMES = tuple(TITLES)
 HINT = r"(?i)loss|step|iter|epoch|\d%\||\d/\d"

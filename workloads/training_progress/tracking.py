@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from workloads.training_progress.readings import Reading
+from workloads.training_progress.readings import LARGEST_COUNT, Reading
 
 PATIENCE = 300.0
 """Seconds after which another pattern may tell the step, where the one that told it is silent."""
@@ -100,10 +100,13 @@ class RankState:
         done = self.rounds
         if self.rounds == 0 and self.epoch is not None:
             done = max(0, int(self.epoch) - (self.first_epoch or 0))
-        self.step = step if total is None else done * total + step
-        self.total = None
-        if total is not None and self.epochs is not None and done < self.epochs:
-            self.total = self.epochs * total
+        self.step, self.total = step, None
+        if total is None:
+            return
+        # Counts of a log are believed one by one; their product may be beyond any belief.
+        self.step = _keep_believable(done * total + step)
+        if self.epochs is not None and done < self.epochs:
+            self.total = _keep_believable(self.epochs * total)
 
     def _apply_epoch(self, reading: Reading) -> None:
         if reading.epoch is None:
@@ -132,6 +135,10 @@ class RankState:
             self.samples_per_second = reading.samples_per_second
         if reading.learning_rate is not None:
             self.learning_rate = reading.learning_rate
+
+
+def _keep_believable(count: int) -> int | None:
+    return count if count <= LARGEST_COUNT else None
 
 
 @dataclass(frozen=True, slots=True)
