@@ -108,9 +108,9 @@ def reclaim(kube: ClusterObjects, *indexes: int, ago: float = 20) -> None:
     journal.record_observations(kube.workload.cluster_id, observed)
 
 
-def write_log(kube: ClusterObjects, *lines: tuple[float, str]) -> None:
-    """Write what the master said, each line so many seconds from now."""
-    pod = Pod.objects.get(role="master", workload=kube.workload)
+def write_log(kube: ClusterObjects, *lines: tuple[float, str], rank: int = 0) -> None:
+    """Write what a rank said, the master if none is given; each line so many seconds from now."""
+    pod = Pod.objects.get(rank=rank, workload=kube.workload)
     path = log_paths.build_log_path(kube.workload.pk, pod.uid, "pytorch", 0)
     now = timezone.now()
     with LogWriter(log_paths.local_path(path)) as writer:
@@ -153,6 +153,25 @@ def test_a_reclaim_is_told_with_where_training_went_on(kube: ClusterObjects) -> 
     # A step may run twice: the history says it once.
     tell_disruptions()
     assert find_disruption().text == event.text
+
+
+def test_a_rank_that_went_on_counts_before_one_that_was_taken_while_it_began(
+    kube: ClusterObjects,
+) -> None:
+    reclaim(kube, 1, 2)
+    step = (-22, "step 412 loss 0.50000000 rank 0 world 4")
+    write_log(kube, step, (-17, "resumed at step 410"), (-16, "step 411"))
+    write_log(kube, step, (-18, "resumed at step 410"), rank=2)
+    tell_disruptions()
+    assert find_disruption().text.endswith(", lost 2 steps (6 s).")
+
+
+def test_where_the_first_rank_prints_nothing_another_tells_it(kube: ClusterObjects) -> None:
+    reclaim(kube, 1, 2)
+    write_log(kube, (-22, "ready"), (-17, "resumed at step 410"))
+    write_log(kube, (-22, "step 412"), (-17, "resumed at step 410"), (-16, "step 411"), rank=1)
+    tell_disruptions()
+    assert find_disruption().text.endswith(", lost 2 steps (6 s).")
 
 
 def test_it_is_told_at_once_and_completed_later(kube: ClusterObjects) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from itertools import chain, islice
+from itertools import groupby, islice
+from operator import itemgetter
 from time import monotonic
 from typing import Any
 
@@ -21,6 +22,7 @@ from workloads import journal, logbook
 from workloads.disruptions import (
     Cause,
     Disruption,
+    Line,
     Progress,
     decode_cause,
     find_pod_cause,
@@ -299,8 +301,7 @@ def _find_going_on(
     began = min(pod.at for pod in taken)
     ended = max((each for each in ends if each), default=began)
     # The lines have the time of the cluster's clock.
-    logged_at = began + connections.clock_offset(workload.cluster_id)
-    progress = parse_progress(_read_lines(workload, logged_at), stamps.to_nanoseconds(logged_at))
+    progress = _find_progress(workload, began + connections.clock_offset(workload.cluster_id))
     is_known = progress is not None and progress.seconds is not None
     is_over = is_known or is_late or status in RESTING or now - ended > LOG_PATIENCE
     if not is_over:
@@ -332,8 +333,25 @@ def _describe_progress(progress: Progress | None) -> dict[str, Any]:
     return fields
 
 
-def _read_lines(workload: Workload, began: datetime) -> Iterator[tuple[int | None, str]]:
-    """Yield the lines of rank 0 around a disruption: those of its old pod, then of its new one."""
+def _find_progress(workload: Workload, began: datetime) -> Progress | None:
+    """Return how a training went on after a moment of its cluster, as its first ranks tell it.
+
+    A rank that was taken while its group formed anew knows less than one that went on.
+    """
+    since, best = stamps.to_nanoseconds(began), None
+    for _, lines in groupby(_read_lines(workload, began), key=itemgetter(0)):
+        progress = parse_progress((line for _, line in lines), since)
+        if progress is not None and progress.seconds is not None:
+            return progress
+        best = best or progress
+    return best
+
+
+def _read_lines(workload: Workload, began: datetime) -> Iterator[tuple[int | None, Line]]:
+    """Yield the lines of the first ranks around a disruption, each with its rank.
+
+    A rank's lines come together, those of its old pod before those of its new one.
+    """
     since = began - LOG_SPAN
     first = (
         _filter_pods(workload)
@@ -350,17 +368,18 @@ def _read_lines(workload: Workload, began: datetime) -> Iterator[tuple[int | Non
     )
     logs = logs.exclude(state=Log.State.REMOVED).order_by("pod__rank", "pod__created_at", "run")
     begin = stamps.to_nanoseconds(since)
-    lines = chain.from_iterable(
-        logbook.read_lines(log, since=begin, timestamps=True)
+    lines = (
+        (log.pod.rank, line)
         for log in logs.select_related("pod")[:MOST_LOGS]
+        for line in logbook.read_lines(log, since=begin, timestamps=True)
     )
     size = 0
-    for line in islice(lines, MOST_LINES):
+    for rank, line in islice(lines, MOST_LINES):
         size += len(line)
         if size > MOST_BYTES:
             return
         at, offset = stamps.parse_stamp(line[:64])
-        yield at, line[offset:].decode(errors="replace")
+        yield rank, (at, line[offset:].decode(errors="replace"))
 
 
 def _describe_used_up_restarts(workload: Workload, records: Sequence[DisruptionRecord]) -> str:
