@@ -42,10 +42,14 @@ from clusters import actions
 actions.register("localkube", pathlib.Path({kubeconfig!r}).read_text(), is_local=True)
 """
 FORGET_KAI = """
+import time
 from dataclasses import replace
 from datetime import timedelta
 from django.utils import timezone
 from clusters.models import Cluster
+# One that is on its way would write KAI back: shortly after one has ended there is none.
+while timezone.now() - Cluster.objects.get().probed_at > timedelta(seconds=15):
+    time.sleep(0.5)
 cluster = Cluster.objects.get()
 served = frozenset(each for each in cluster.can.served if "scheduling.run.ai" not in each)
 later = timezone.now() + timedelta(hours=1)
@@ -160,7 +164,7 @@ class Training:
         """Delete it and wait until nothing of it is left in its cluster."""
         with contextlib.suppress(Refused):
             self.stage.ask("DELETE", f"/workloads/distributed/{self.id}")
-        eventually(lambda: not self.pods(), within=90)
+        eventually(lambda: not self.pods(), within=270)
 
     def describe(self) -> str:
         """What is known of it, for a failure's message."""
@@ -175,6 +179,8 @@ class Training:
             ]
         with contextlib.suppress(Refused, OSError):
             told |= {"phase": self.phase, "message": self.whole.get("phaseMessage")}
+            events = [each["spec"].get("event", {}) for each in self.history]
+            told["causes"] = [each["cause"] for each in events if "cause" in each]
         return f"{self.name}: {json.dumps(told)}\n{self.log(tailLines=5)}"
 
 
@@ -221,9 +227,9 @@ class ElasticStage:
             self.projects[name] = made
         for name, made in self.projects.items():
             path = f"/org-unit/projects/{made['id']}"
-            eventually(lambda path=path: self._is_ready(path), within=60)
+            eventually(lambda path=path: self._is_ready(path), within=180)
             self.projects[name] = self.ask("GET", path)
-        eventually(lambda: len(self.ask("GET", "/nodes")["nodes"]) == NODE_COUNT, within=60)
+        eventually(lambda: len(self.ask("GET", "/nodes")["nodes"]) == NODE_COUNT, within=180)
 
     def _is_ready(self, path: str) -> bool:
         return bool(self.ask("GET", path)["status"]["phase"] == "Ready")
@@ -286,7 +292,7 @@ class ElasticStage:
         """Give a project another quota, and wait until its cluster has it."""
         path = f"/org-unit/projects/{self.projects[project]['id']}"
         self.ask("PATCH", f"{path}/resources", {"resources": [{"gpu": {"deserved": gpus}}]})
-        eventually(lambda: self._is_ready(path), within=60)
+        eventually(lambda: self._is_ready(path), within=180)
 
     def stop_kubelet(self, node: str, *, stopped: bool = True) -> None:
         """Cut a node's power, or give it back."""
