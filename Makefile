@@ -62,6 +62,8 @@ bench: $(VENV)/.development
 	$(BIN)/python benchmarks/console.py
 	MUSTER_POSTGRES_DURABLE=on .ci/with-postgres sh -c '$(BIN)/python benchmarks/console.py --database-url "$$MUSTER_DATABASE_URL"'
 	$(BIN)/python benchmarks/lists.py
+	$(BIN)/python benchmarks/metrics.py
+	MUSTER_POSTGRES_DURABLE=on .ci/with-postgres sh -c '$(BIN)/python benchmarks/metrics.py --database-url "$$MUSTER_DATABASE_URL"'
 	$(BIN)/python benchmarks/cli.py
 	$(BIN)/python benchmarks/elastic.py
 	$(BIN)/python benchmarks/scale.py

@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from clusters import connections, seams, tasks
 from clusters.kube.access import BadKubeconfig, ClusterAccess
-from clusters.models import Cluster, ConnectionWay
+from clusters.metrics.sign_in import SignIn, SignInWay
+from clusters.models import Cluster, ConnectionWay, PrometheusSignIn
 from clusters.tasks import heartbeat
 from console.errors import Clash, UserError
 from projects import audit, project_removal
@@ -92,14 +93,50 @@ def rename(cluster: Cluster, name: str, *, user: User | None = None) -> None:
         raise _build_name_clash(name) from None
 
 
-def set_prometheus_url(cluster: Cluster, prometheus_url: str, *, user: User | None = None) -> None:
-    """Set the Prometheus that knows the use of the cluster's GPUs; "" is none. The address has been
-    checked.
+def set_prometheus(
+    cluster: Cluster,
+    url: str,
+    sign_in: SignIn | None,
+    *,
+    matcher: str = "",
+    user: User | None = None,
+) -> None:
+    """Set the Prometheus of the cluster, and how Muster signs in to it; "" is none.
+
+    All has been checked. None keeps the way of signing in that is stored. The audit log has the
+    address, the matcher and the way, and no secret.
     """
-    before = cluster.prometheus_url
+    row = PrometheusSignIn.objects.filter(pk=cluster.pk).only("way").first()
+    way = row.way if row is not None else SignInWay.NONE.value
+    before = {
+        "prometheus": cluster.prometheus_url,
+        "prometheusMatcher": cluster.prometheus_matcher,
+        "prometheusSignIn": way,
+    }
+    after = {
+        "prometheus": url,
+        "prometheusMatcher": matcher,
+        "prometheusSignIn": way if sign_in is None else sign_in.way.value,
+    }
+    # Headers and authorities are kept of every way, and their end is a change, too.
+    is_changed = sign_in is not None and (row is not None or sign_in != SignIn())
+    if before == after and not is_changed:
+        return
     with transaction.atomic():
-        _update_cluster(cluster, prometheus_url=prometheus_url)
-        _record(Event.UPDATE, cluster, user, {"prometheus": before}, {"prometheus": prometheus_url})
+        _update_cluster(cluster, prometheus_url=url, prometheus_matcher=matcher)
+        if sign_in is not None and (secrets := sign_in.to_text()):
+            PrometheusSignIn.objects.update_or_create(
+                cluster=cluster, defaults={"way": sign_in.way.value, "secrets": secrets}
+            )
+        elif sign_in is not None:
+            PrometheusSignIn.objects.filter(pk=cluster.pk).delete()
+        _record(Event.UPDATE, cluster, user, before, after)
+
+
+def find_sign_in_way(cluster: Cluster) -> str:
+    """Return the way of signing in to the cluster's Prometheus that is stored; "" for none."""
+    ways = PrometheusSignIn.objects.filter(pk=cluster.pk).values_list("way", flat=True)
+    return ways.first() or ""
 
 
 def request_check(cluster: Cluster) -> None:
@@ -247,6 +284,7 @@ def remove(cluster: Cluster, user: User, *, force: bool = False) -> None:
         has_projects = Project.objects.filter(cluster=cluster).exists()
         if has_projects or workloads.has_workload_history(cluster.pk):
             cluster.nodes.all().delete()
+            PrometheusSignIn.objects.filter(pk=cluster.pk).delete()
             Cluster.objects.filter(pk=cluster.pk).update(
                 removed_at=timezone.now(), kubeconfig="", capabilities={}, permissions={}
             )

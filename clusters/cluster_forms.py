@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.validators import RegexValidator
 
 from clusters import connections
+from clusters.form_inputs import PLAIN_INPUT
 from clusters.kube import in_cluster
 from clusters.kube.access import (
     MAX_KUBECONFIG,
@@ -19,7 +20,7 @@ from clusters.kube.access import (
     parse_kubeconfig,
 )
 from clusters.models import ConnectionWay
-from console import url_safety
+from clusters.prometheus_form import PrometheusForm
 
 NAME_VALIDATOR = RegexValidator(
     r"^[A-Za-z0-9]([-._ A-Za-z0-9]*[A-Za-z0-9])?$",
@@ -30,7 +31,6 @@ NAME_VALIDATOR = RegexValidator(
 )
 STORED_WAY = "stored"
 """The fourth way, of a known cluster: its stored credentials."""
-_PLAIN_INPUT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
 
 class ClusterForm(forms.Form):
@@ -39,7 +39,7 @@ class ClusterForm(forms.Form):
     name = forms.CharField(
         max_length=63,
         validators=[NAME_VALIDATOR],
-        widget=forms.TextInput(_PLAIN_INPUT),
+        widget=forms.TextInput(PLAIN_INPUT),
         help_text="As pages and the API show it; it can be changed later.",
     )
     way = forms.ChoiceField(
@@ -51,7 +51,7 @@ class ClusterForm(forms.Form):
         required=False,
         strip=False,
         max_length=MAX_KUBECONFIG,
-        widget=forms.Textarea({"rows": 10, "class": "mu-mono", **_PLAIN_INPUT}),
+        widget=forms.Textarea({"rows": 10, "class": "mu-mono", **PLAIN_INPUT}),
         help_text=(
             "What `kubectl config view --raw --minify --flatten` prints. Only data inside it "
             "counts: programs that fetch credentials, files of another machine and other "
@@ -63,14 +63,14 @@ class ClusterForm(forms.Form):
         required=False,
         max_length=255,
         widget=forms.TextInput(
-            {"placeholder": "https://203.0.113.7:6443", "inputmode": "url", **_PLAIN_INPUT}
+            {"placeholder": "https://203.0.113.7:6443", "inputmode": "url", **PLAIN_INPUT}
         ),
     )
     token = forms.CharField(
         required=False,
         max_length=MAX_TOKEN,
         widget=forms.PasswordInput(
-            _PLAIN_INPUT | {"autocomplete": "new-password"}, render_value=True
+            PLAIN_INPUT | {"autocomplete": "new-password"}, render_value=True
         ),
         help_text=(
             "Of a service account that may do what Muster does. `kubectl apply -k "
@@ -83,7 +83,7 @@ class ClusterForm(forms.Form):
         required=False,
         strip=False,
         max_length=MAX_KUBECONFIG,
-        widget=forms.Textarea({"rows": 5, "class": "mu-mono", **_PLAIN_INPUT}),
+        widget=forms.Textarea({"rows": 5, "class": "mu-mono", **PLAIN_INPUT}),
         help_text=(
             "PEM text. Empty where the server's certificate is signed by an authority that this "
             "machine trusts."
@@ -152,43 +152,14 @@ class ClusterForm(forms.Form):
             self.add_error(field, str(error))
 
 
-class ClusterChangeForm(ClusterForm):
+class ClusterChangeForm(PrometheusForm, ClusterForm):
     """The form of a known cluster. Its credentials are never shown; they are kept or replaced."""
 
-    prometheus_url = forms.CharField(
-        label="Address of Prometheus",
-        required=False,
-        max_length=255,
-        widget=forms.TextInput(
-            {
-                "placeholder": "http://prometheus.example.com:9090",
-                "inputmode": "url",
-                **_PLAIN_INPUT,
-            }
-        ),
-        help_text=(
-            "One that has the figures of NVIDIA's DCGM exporter, and answers without signing in. "
-            "Each minute it is asked which GPUs are used. Empty: their use is unknown, and idle "
-            "limits stop nothing."
-        ),
-    )
-
-    def __init__(self, *args: Any, is_local: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._is_local = is_local
         choices = self.fields["way"].choices  # type: ignore[attr-defined]
         self.fields["way"].choices = [(STORED_WAY, "Keep the stored credentials"), *choices]  # type: ignore[attr-defined]
         self.fields["way"].initial = STORED_WAY
-
-    def clean_prometheus_url(self) -> str:
-        url: str = self.cleaned_data["prometheus_url"].strip()
-        if url and (
-            why := url_safety.find_url_problem(
-                url, url_safety.build_cluster_policy(is_local=self._is_local)
-            )
-        ):
-            raise forms.ValidationError(f"The address of Prometheus {why}.")
-        return url
 
     @property
     def keeps_credentials(self) -> bool:

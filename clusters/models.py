@@ -46,6 +46,17 @@ class Cluster(models.Model):
     prometheus_url = models.CharField(max_length=255, blank=True)
     """The Prometheus that has DCGM's figures of this cluster's GPUs; empty: their use is unknown.
     """
+    prometheus_matcher = models.CharField(max_length=250, blank=True, default="", db_default="")
+    """Label matchers of this cluster's series, where it has several clusters'; empty: all series.
+    """
+    measured_at = models.DateTimeField(null=True, editable=False)
+    """The moment of the last sweep of what pods and nodes use, whatever it found."""
+    metrics_at = models.DateTimeField(null=True, editable=False)
+    """The moment of the last sweep that found any figure."""
+    metrics_problem = models.CharField(
+        max_length=500, blank=True, default="", db_default="", editable=False
+    )
+    """Why the last sweep found less than there should be; empty where it found all."""
     is_local = models.BooleanField(default=False)
     """Whether it is the embedded cluster: its pods run on this machine as the user who started it.
     """
@@ -126,6 +137,23 @@ class Cluster(models.Model):
     def parsed_findings(self) -> Findings:
         """What else the last probe found."""
         return Findings.from_json(_as_mapping(self.findings))
+
+
+class PrometheusSignIn(models.Model):
+    """How Muster signs in to a cluster's Prometheus; without a row it does not.
+
+    A table of its own: whoever loads clusters decrypts nothing.
+    """
+
+    cluster = models.OneToOneField(
+        Cluster, models.CASCADE, primary_key=True, related_name="prometheus_sign_in"
+    )
+    way = models.CharField(max_length=16)
+    secrets = EncryptedTextField()
+    """A `clusters.metrics.sign_in.SignIn` as JSON."""
+
+    def __str__(self) -> str:
+        return f"{self.way} of {self.cluster_id}"
 
 
 class NodePool(models.Model):

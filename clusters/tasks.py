@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import ROUND_DOWN, Decimal
-from typing import TypeVar
 
 from django.conf import settings
 from django.db import transaction
@@ -29,6 +28,7 @@ from clusters.kube.errors import KubeError, Rejected, Unauthorized, Unavailable
 from clusters.models import Cluster, Node
 from clusters.nodes import ObservedNode
 from console.celery import step
+from console.chunks import split_chunks
 from console.encryption import Unreadable
 from projects.models import Project
 
@@ -321,11 +321,3 @@ def _build_node(cluster: Cluster, observed: ObservedNode) -> Node:
 
 def _round_down(amount: Decimal, most: Decimal, step: str) -> Decimal:
     return min(amount, most).quantize(Decimal(step), rounding=ROUND_DOWN)
-
-
-T = TypeVar("T")
-
-
-def split_chunks(items: list[T], size: int = 500) -> Iterator[list[T]]:
-    """Yield the items in parts that a database takes at once."""
-    return (items[start : start + size] for start in range(0, len(items), size))

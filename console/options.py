@@ -232,6 +232,21 @@ class Options(BaseSettings):
     sample_days: float = Field(
         90, ge=1, description="how long that is kept for the charts, thinner as it ages"
     )
+    metric_seconds: int = Field(
+        15,
+        ge=5,
+        le=300,
+        description="how often it is measured what pods and nodes use",
+    )
+    metric_hours: float = Field(
+        6, ge=1, le=48, description="how long every figure of it is kept as it was measured"
+    )
+    metric_minute_days: float = Field(
+        7, ge=0.5, le=60, description="how long one figure a minute is kept"
+    )
+    metric_days: float = Field(
+        90, ge=1, le=366, description="how long one figure every ten minutes is kept"
+    )
     poll_seconds: int = Field(
         60, ge=5, description="how often every cluster is listed completely, beside following it"
     )

@@ -27,17 +27,40 @@ class LogOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuUsage:
+    """What some real GPUs do now, as one; None for what they do not tell.
+
+    `use`, `memory_use` (both percent) and `sm_clock` (MHz) are means over the devices, `memory`
+    (bytes) and `power` (watts) sums, `temperature` (degrees Celsius) is that of the hottest.
+    `measured` counts the devices whose use is known, `unused` those of them at 0 %.
+    """
+
+    use: float | None = None
+    measured: int | None = None
+    unused: int | None = None
+    memory: int | None = None
+    memory_use: float | None = None
+    power: float | None = None
+    temperature: float | None = None
+    sm_clock: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
-    """What a container used: processor time and memory.
+    """What a container or node used: processor time, memory, disks and GPUs.
 
     `nanocores` is the average over `window` seconds that end at `measured_at`, `memory` the
-    resident bytes then.
+    resident bytes then. `disk_read` and `disk_written` are bytes per second over the window, None
+    where they are not known. `gpus` is None where there are no real devices.
     """
 
     nanocores: int
     memory: int
     measured_at: datetime
     window: float
+    disk_read: int | None = None
+    disk_written: int | None = None
+    gpus: GpuUsage | None = None
 
 
 class Machine(Protocol):

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from projects.querysets import InProject
 from workloads.data_models import DataPreparation, RankDelivery
+from workloads.metric_models import MetricRollup, MetricRow, MetricSeries
 from workloads.pod_counts import Standing
 from workloads.progress_models import LossCurve, RankProgress, TrainingProgress
 from workloads.specs import Framework
@@ -26,6 +27,9 @@ __all__ = [
     "Event",
     "Log",
     "LossCurve",
+    "MetricRollup",
+    "MetricRow",
+    "MetricSeries",
     "Pod",
     "Position",
     "RankDelivery",
@@ -531,6 +535,8 @@ class Sample(models.Model):
     gpus_allocated = models.DecimalField(max_digits=12, decimal_places=3, default=ZERO)
     gpus_idle = models.DecimalField(max_digits=12, decimal_places=3, null=True)
     """GPUs that are allocated and not used; None where that is unknown."""
+    gpus_used = models.DecimalField(max_digits=12, decimal_places=3, null=True)
+    """GPU use added up over the allocated GPUs; None where it is unknown of one of them."""
     running = models.PositiveIntegerField(default=0)
     waiting = models.PositiveIntegerField(default=0)
 

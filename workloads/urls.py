@@ -9,7 +9,9 @@ from workloads.views import (
     data_delivery,
     details,
     live,
+    metrics,
     overview,
+    owner_metrics,
     pod_changes,
     saved_views,
     training,
@@ -47,6 +49,7 @@ table: list[URLPattern] = [
     path("workloads/<uuid:pk>/pod-changes", pod_changes.pod_changes, name="workload-pod-changes"),
     path("workloads/<uuid:pk>/delivery", data_delivery.delivery, name="workload-delivery"),
     path("workloads/<uuid:pk>/training", training.training, name="workload-training"),
+    path("workloads/<uuid:pk>/metric-frames", metrics.metric_frames, name="workload-metric-frames"),
     path("workloads/<uuid:pk>/live", live.stream_workload, name="workload-live"),
     path("workloads/<uuid:pk>/stop", actions.stop, name="workload-stop"),
     path("workloads/<uuid:pk>/run", actions.run, name="workload-run"),
@@ -102,6 +105,17 @@ glance: list[URLPattern] = [
     path("overview/allocation", overview.allocation, name="overview-allocation"),
     path("overview/<slug:chart>.csv", overview.chart, name="overview-csv"),
     path("projects/<int:pk>/now", overview.project_state, name="project-now"),
+    path("nodes/<int:pk>/metric-frames", owner_metrics.node_frames, name="node-metric-frames"),
+    path(
+        "node-pools/<int:pk>/metric-frames",
+        owner_metrics.node_pool_frames,
+        name="node-pool-metric-frames",
+    ),
+    path(
+        "projects/<int:pk>/metric-frames",
+        owner_metrics.project_frames,
+        name="project-metric-frames",
+    ),
     path("projects/<int:pk>/allocation", overview.project_allocation, name="project-allocation"),
 ]
 

@@ -17,6 +17,7 @@ from workloads.models import Workload
 from workloads.specs.choices import Priority
 from workloads.states import UP
 from workloads.training_progress import find_place, format_place
+from workloads.utilisation import get_current_use
 
 
 def _render_checkbox(row: Workload) -> SafeString:
@@ -128,6 +129,28 @@ def _format_progress(row: Any) -> str:
         return ""
     return format_place(
         row.progress_step, row.progress_total, row.progress_epoch, row.progress_epochs
+    )
+
+
+def _is_use_shown(row: Any) -> bool:
+    """Return whether the row's GPU use is of now: it runs, and was measured lately."""
+    return get_current_use(row.status, row.gpu_use, row.gpu_use_at) is not None
+
+
+def _format_gpu_use(row: Any) -> str:
+    return f"{row.gpu_use:.0f} %" if _is_use_shown(row) else ""
+
+
+def _render_gpu_use(row: Any) -> SafeString | str:
+    if not _is_use_shown(row):
+        return NO_VALUE
+    return format_html(
+        '<span title="{}"><progress class="mu-bar" max="100" value="{}" '
+        'aria-label="GPU use of {}"></progress>{}</span>',
+        f"At {row.gpu_use_at:%H:%M} UTC",
+        f"{row.gpu_use:.1f}",
+        row.name,
+        _format_gpu_use(row),
     )
 
 
@@ -418,6 +441,23 @@ TABLE = Table(
                 for name in ("attempt", "step", "total", "epoch", "epochs", "estimate")
             },
         ),
+        Column(
+            "gpu_use",
+            "GPU use",
+            _format_gpu_use,
+            render=_render_gpu_use,
+            is_extra=True,
+            width=Width.AT_LEAST_96,
+            csv={
+                "GPU use (%)": lambda row: f"{row.gpu_use:.1f}" if _is_use_shown(row) else "",
+            },
+            fields=("status",),
+            annotations={
+                "gpu_use": "metric_series__gpu_use",
+                "gpu_use_at": "metric_series__gpu_use_at",
+            },
+        ),
+        build_time_column("idle_since", "Idle since", "idle_since", is_extra=True),
     ),
     filters=PAGE_FILTERS,
     sort="-created",

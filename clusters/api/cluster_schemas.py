@@ -69,6 +69,34 @@ class ClusterChange(ConnectionBody):
         str | None,
         describe_field("The Prometheus that has the figures of DCGM's exporter; empty asks none."),
     ] = None
+    prometheus_matcher: Annotated[
+        str | None,
+        describe_field(
+            'The label matchers of this cluster\'s series, where it has several: cluster="prod-1".'
+        ),
+    ] = None
+    prometheus_way: Annotated[
+        str | None,
+        describe_field(
+            "How Muster signs in to it: none, basic, bearer or certificate; stored, which is so "
+            "where it is left out, keeps what there is."
+        ),
+    ] = None
+    prometheus_user: str | None = None
+    prometheus_password: Annotated[
+        str | None, describe_field("Stored encrypted, as all that signs in; shown nowhere.")
+    ] = None
+    prometheus_token: str | None = None
+    prometheus_certificate: Annotated[
+        str | None, describe_field("The client's certificate as PEM text, with its key.")
+    ] = None
+    prometheus_key: str | None = None
+    prometheus_ca: Annotated[
+        str | None, describe_field("The PEM text of who signed its certificate.")
+    ] = None
+    prometheus_headers: Annotated[
+        str | None, describe_field("Sent with every request, one a line, as Name: value.")
+    ] = None
 
 
 PREREQUISITE = object_schema(
@@ -112,7 +140,8 @@ DETAILS = object_schema(
     permissionsCheckedAt={"type": ["string", "null"], "format": "date-time"},
 )
 NODE = object_schema(
-    ["name", "clusterUuid", "status"],
+    ["id", "name", "clusterUuid", "status"],
+    id=TEXT,
     name=TEXT,
     clusterUuid=ID,
     clusterName=TEXT,

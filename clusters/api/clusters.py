@@ -131,16 +131,27 @@ class ClusterView(ApiView):
         access.require(self.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
         found = _get_cluster(pk)
         body = _parse_body(ClusterChange, request.data)
-        stored = {"name": found.name, "way": STORED_WAY, "prometheus_url": found.prometheus_url}
-        form = ClusterChangeForm(stored | body.build_form_data(), is_local=found.is_local)
+        stored = {
+            "name": found.name,
+            "way": STORED_WAY,
+            "prometheus_url": found.prometheus_url,
+            "prometheus_matcher": found.prometheus_matcher,
+        }
+        form = ClusterChangeForm(
+            stored | body.build_form_data(),
+            initial=stored,
+            is_local=found.is_local,
+            stored_way=actions.find_sign_in_way(found),
+        )
         _validate_form(form)
         if form.cleaned_data["name"] != found.name:
             actions.rename(found, form.cleaned_data["name"], user=self.user)
         if not form.keeps_credentials:
             way, kubeconfig = form.credentials
             actions.reconnect(found, kubeconfig, way=way, user=self.user)
-        if form.cleaned_data["prometheus_url"] != found.prometheus_url:
-            actions.set_prometheus_url(found, form.cleaned_data["prometheus_url"], user=self.user)
+        url = form.cleaned_data["prometheus_url"]
+        if url or found.prometheus_url:
+            actions.set_prometheus(found, url, form.sign_in, matcher=form.matcher, user=self.user)
         if body.enabled is not None and body.enabled != found.is_enabled:
             (actions.enable if body.enabled else actions.disable)(found, user=self.user)
         return Response(serialize_cluster(found))
@@ -206,6 +217,10 @@ def serialize_cluster(cluster: Cluster) -> dict[str, Any]:
         "enabled": cluster.is_enabled,
         "status": {"state": cluster.state, "message": cluster.trouble},
         "lastLiveness": _format_moment(cluster.last_seen_at),
+        "metrics": {
+            "lastAt": _format_moment(cluster.metrics_at),
+            "message": cluster.metrics_problem,
+        },
     }
 
 

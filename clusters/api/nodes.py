@@ -97,6 +97,7 @@ def _serialize_node(row: NodeRow, pools: Sequence[str]) -> dict[str, Any]:
     else:
         status = "SchedulingDisabled"
     return {
+        "id": str(node.pk),
         "name": node.name,
         "clusterUuid": str(node.cluster_id),
         "clusterName": node.cluster.name,

@@ -103,7 +103,7 @@ class ClusterAccess:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if self.certificate is not None and self.key is not None:
-            _load_client_certificate(context, self.certificate, self.key)
+            load_client_certificate(context, self.certificate, self.key)
         return context
 
 
@@ -231,7 +231,7 @@ def _check_server(server: str) -> None:
         )
 
 
-def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:
+def load_client_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:
     # The ssl module reads certificates from files only; this one is readable by us alone and gone
     # at once.
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:

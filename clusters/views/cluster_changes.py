@@ -65,8 +65,17 @@ def cluster_edit(request: Request, pk: uuid.UUID) -> HttpResponse:
     """
     access.require(request.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
     found = _get_cluster(pk)
-    stored = {"name": found.name, "prometheus_url": found.prometheus_url}
-    form = ClusterChangeForm(request.POST or None, initial=stored, is_local=found.is_local)
+    stored = {
+        "name": found.name,
+        "prometheus_url": found.prometheus_url,
+        "prometheus_matcher": found.prometheus_matcher,
+    }
+    form = ClusterChangeForm(
+        request.POST or None,
+        initial=stored,
+        is_local=found.is_local,
+        stored_way=actions.find_sign_in_way(found),
+    )
     if "test" in request.POST:
         return _render_trial(request, form, found)
     if request.method == "POST" and form.is_valid():
@@ -151,8 +160,9 @@ def _apply_form(cluster: Cluster, form: ClusterChangeForm, user: User) -> None:
     if not form.keeps_credentials:
         way, kubeconfig = form.credentials
         actions.reconnect(cluster, kubeconfig, way=way, user=user)
-    if form.cleaned_data["prometheus_url"] != cluster.prometheus_url:
-        actions.set_prometheus_url(cluster, form.cleaned_data["prometheus_url"], user=user)
+    url = form.cleaned_data["prometheus_url"]
+    if url or cluster.prometheus_url:
+        actions.set_prometheus(cluster, url, form.sign_in, matcher=form.matcher, user=user)
 
 
 def _render_trial(request: Request, form: ClusterForm, cluster: Cluster | None) -> HttpResponse:

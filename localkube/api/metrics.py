@@ -1,14 +1,17 @@
 """metrics.k8s.io: the measured usage of pods and of nodes, as records for lists and gets."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from localkube import clock
 from localkube.api.representations import encode_bare_object
-from localkube.machine import Machine, Usage
+from localkube.machine import GpuUsage, Machine, Usage
 from localkube.metadata import Object, labels_of, name_of, namespace_of, uid_of
 from localkube.objects import Objects
 from localkube.resources import NODES, PODS
 from localkube.store import Record
+
+_NO_GPUS: Final = GpuUsage()
 
 
 class MetricsSource:
@@ -83,4 +86,27 @@ def _build_record(measured: Object, usage: Usage | Mapping[str, Usage]) -> Recor
 
 
 def _build_usage(usage: Usage) -> dict[str, str]:
-    return {"cpu": f"{usage.nanocores}n", "memory": f"{usage.memory // 1024}Ki"}
+    """Build the ResourceList of a measurement: cpu, memory, and names of our own where known."""
+    gpus = usage.gpus or _NO_GPUS
+    extra = {
+        "muster.io/disk-read": usage.disk_read,
+        "muster.io/disk-written": usage.disk_written,
+        "muster.io/gpu-use": gpus.use,
+        "muster.io/gpus-measured": gpus.measured,
+        "muster.io/gpus-unused": gpus.unused,
+        "muster.io/gpu-memory": gpus.memory,
+        "muster.io/gpu-memory-use": gpus.memory_use,
+        "muster.io/gpu-power": gpus.power,
+        "muster.io/gpu-temperature": gpus.temperature,
+        "muster.io/sm-clock": gpus.sm_clock,
+    }
+    return {"cpu": f"{usage.nanocores}n", "memory": f"{usage.memory // 1024}Ki"} | {
+        name: _format_amount(amount) for name, amount in extra.items() if amount is not None
+    }
+
+
+def _format_amount(amount: float) -> str:
+    """Format an amount as a quantity: a whole number, or thousandths as "57500m"."""
+    thousandths = round(amount * 1000)
+    whole, rest = divmod(thousandths, 1000)
+    return f"{thousandths}m" if rest else str(whole)

@@ -3,18 +3,35 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import replace
 from pathlib import Path
 
 from localkube import errors
 from localkube.errors import ApiError
 from localkube.kubelet import attempts, gpus, logfiles, removal, retention, runs
 from localkube.kubelet.agent import Kubelet, run_periodically
+from localkube.kubelet.gpu_usage import (
+    GpuMeter,
+    Reading,
+    combine_readings,
+    find_holder,
+    list_real_devices,
+)
+from localkube.kubelet.gpus import Gpu
 from localkube.kubelet.machine_division import count_wanted_gpus, divide_machine
 from localkube.kubelet.node import is_our_node
 from localkube.kubelet.run_specs import CLAIMS_DIRECTORY
-from localkube.kubelet.stats import MEASURE_SECONDS, UsageStats
-from localkube.machine import LogOptions, Usage
+from localkube.kubelet.stats import MEASURE_SECONDS, ContainerKey, UsageStats
+from localkube.machine import GpuUsage, LogOptions, Usage
 from localkube.metadata import FINISHED_PHASES, Object, annotations_of, name_of, uid_of
 from localkube.objects import Objects
 from localkube.options import STOPPED_ANNOTATION, Options
@@ -39,6 +56,10 @@ class Host:
         self._pods_directory = options.data / "pods"
         self._claims_directory = options.data / CLAIMS_DIRECTORY
         self._stats = UsageStats()
+        self._gpu_meter = GpuMeter()
+        self._real_devices: Mapping[str, Sequence[Gpu]] = {}
+        """The devices of each node that has real ones."""
+        self._node_gpus: Mapping[str, GpuUsage | None] = {}
         self.kubelets: Mapping[str, Kubelet] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._switching: asyncio.Task[None] | None = None
@@ -52,6 +73,9 @@ class Host:
         """
         devices = await asyncio.to_thread(gpus.detect_gpus, count_wanted_gpus(self._options))
         shares = divide_machine(self._options, devices)
+        self._real_devices = {
+            share.name: share.devices for share in shares if list_real_devices(share.devices)
+        }
         sync_lock = asyncio.Lock()
         self.kubelets = {
             share.name: Kubelet(self._objects, self._options, share, sync_lock) for share in shares
@@ -193,7 +217,37 @@ class Host:
             for kubelet in self.kubelets.values()
             for container, pid in kubelet.list_supervisors().items()
         }
-        await asyncio.to_thread(self._stats.measure, running)
+        readings: Mapping[int, Reading] = {}
+        if self._real_devices:
+            readings = await asyncio.to_thread(self._gpu_meter.measure)
+        self._node_gpus = {
+            name: combine_readings(readings, list_real_devices(devices))
+            for name, devices in self._real_devices.items()
+        }
+        pod_gpus = self._combine_pod_readings(readings, running) if readings else {}
+        await asyncio.to_thread(self._stats.measure, running, pod_gpus)
+
+    def _combine_pod_readings(
+        self, readings: Mapping[int, Reading], running: Collection[ContainerKey]
+    ) -> Mapping[ContainerKey, GpuUsage]:
+        """Return what the devices of each pod do, by its first running container that has any."""
+        names_by_uid: dict[str, set[str]] = {}
+        for uid, name in running:
+            names_by_uid.setdefault(uid, set()).add(name)
+        usage: dict[ContainerKey, GpuUsage] = {}
+        for record in self._objects.store.list(PODS.key):
+            names = names_by_uid.get(record.uid)
+            devices = self._real_devices.get(_get_node_name(record.fields))
+            if not names or not devices:
+                continue
+            holder = find_holder(record.decode(), names, devices)
+            if holder is None:
+                continue
+            container, indexes = holder
+            pod_usage = combine_readings(readings, indexes)
+            if pod_usage is not None:
+                usage[record.uid, container] = pod_usage
+        return usage
 
     async def _remove_overdue_logs(self) -> None:
         busy = {uid for kubelet in self.kubelets.values() for uid in kubelet.pod_uids}
@@ -245,14 +299,16 @@ class Host:
         if whole is None:
             return {}
         if len(self.kubelets) == 1:
-            return {kubelet.name: whole for kubelet in running}
-        pods = self.pod_usage()
-        return {
-            kubelet.name: _sum_usage(
-                (used for uid in kubelet.pod_uids for used in pods.get(uid, {}).values()), whole
-            )
-            for kubelet in running
-        }
+            usage = {kubelet.name: whole for kubelet in running}
+        else:
+            pods = self.pod_usage()
+            usage = {
+                kubelet.name: _sum_usage(
+                    (used for uid in kubelet.pod_uids for used in pods.get(uid, {}).values()), whole
+                )
+                for kubelet in running
+            }
+        return {name: replace(used, gpus=self._node_gpus.get(name)) for name, used in usage.items()}
 
 
 def _get_node_name(fields: Mapping[str, str]) -> str:

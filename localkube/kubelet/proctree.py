@@ -132,6 +132,29 @@ def measure_cpu_seconds(root: int) -> float:
     return ticks / TICKS_PER_SECOND
 
 
+def measure_disk_bytes(root: int) -> tuple[int, int] | None:
+    """Return the bytes that everything that ever ran below `root` read from and wrote to disks.
+
+    Without `root`'s own, which writes the log. It only rises, but for a child that ends during the
+    look: take a negative difference for zero. A process that we may not look into is left out
+    until its parent has waited for it. None where `root` cannot be measured.
+    """
+    # Parents before children, and what has ended below the root before its own: whatever moves
+    # from a child to its parent meanwhile is then missed once, and never counted twice.
+    total = _read_disk_bytes(f"/proc/{root}/io")
+    if total is None:
+        return None
+    read, written = total
+    for thread in _list_threads(root):
+        own = _read_disk_bytes(f"/proc/{root}/task/{thread}/io") or (0, 0)
+        read, written = read - own[0], written - own[1]
+    # A process whose parent ends during the walk may be listed twice.
+    for pid in dict.fromkeys(list_descendants(root)):
+        used = _read_disk_bytes(f"/proc/{pid}/io") or (0, 0)
+        read, written = read + used[0], written + used[1]
+    return read, written
+
+
 def list_marked_processes(variable: str) -> dict[int, str]:
     """Return the processes that were started with this environment variable, with its value.
 
@@ -187,19 +210,31 @@ def _read_stat(pid: int) -> list[bytes] | None:
     return _read_file(f"/proc/{pid}/stat").rpartition(b")")[2].split() or None
 
 
+def _read_disk_bytes(path: str) -> tuple[int, int] | None:
+    """Return read_bytes and write_bytes of a process or thread, with those of ended children."""
+    rows = dict(line.split(b": ", 1) for line in _read_file(path).splitlines() if b": " in line)
+    try:
+        return int(rows[b"read_bytes"]), int(rows[b"write_bytes"])
+    except (KeyError, ValueError):
+        return None
+
+
+def _list_threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+
+
 def _list_pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def _list_children(pid: int) -> list[int]:
     """Return the children of every thread of a process: each thread has those that it forked."""
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
     return [
         int(child)
-        for thread in threads
+        for thread in _list_threads(pid)
         for child in _read_file(f"/proc/{pid}/task/{thread}/children").split()
     ]
 

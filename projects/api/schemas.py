@@ -240,4 +240,12 @@ CLUSTER = object_schema(
         message=TEXT,
     ),
     lastLiveness={"type": ["string", "null"], "format": "date-time"},
+    metrics=object_schema(
+        ["lastAt", "message"],
+        lastAt=describe_schema(
+            {"type": ["string", "null"], "format": "date-time"},
+            "When it was measured last what pods and nodes use.",
+        ),
+        message=describe_schema(TEXT, "Why figures are missing; empty where none are."),
+    ),
 )

@@ -102,6 +102,10 @@
         data.push(this.data.quota);
         more.push({ label: "Quota", stroke: colour("--mu-ink"), width: 1.5, dash: [6, 4], points });
       }
+      if (this.data.used.some((point) => point !== null)) {
+        data.push(this.data.used);
+        more.push({ label: "In use", stroke: colour("--ch-used"), width: 2, points });
+      }
       if (this.place.dataset.idle !== undefined && this.data.idle.some((point) => point)) {
         data.push(this.data.idle);
         more.push({ label: "Idle", stroke: colour("--ch-idle"), width: 2, points });
@@ -142,6 +146,7 @@
     rows(at) {
       const rows = this.lines.map((line) => [line.name, line.points[at], line.ink]);
       if (this.data.quota[at] !== null) rows.push(["Quota", this.data.quota[at], "--mu-ink"]);
+      if (this.data.used[at] !== null) rows.push(["In use", this.data.used[at], "--ch-used"]);
       if (this.data.idle[at] !== null) rows.push(["Idle", this.data.idle[at], "--ch-idle"]);
       rows.push(["Running workloads", this.data.running[at], ""], ["Waiting workloads", this.data.waiting[at], ""]);
       return rows;
@@ -152,6 +157,7 @@
       if (!place) return;
       const shown = this.lines.map((line) => [line.name, line.ink]);
       if (this.data.quota.some((point) => point !== null)) shown.push(["Quota", "--mu-ink"]);
+      if (this.data.used.some((point) => point !== null)) shown.push(["In use", "--ch-used"]);
       if (this.place.dataset.idle !== undefined && this.data.idle.some((point) => point)) shown.push(["Idle", "--ch-idle"]);
       place.replaceChildren(...shown.map(([name, ink]) => {
         const item = make("li", "ch-legend__item");
@@ -165,9 +171,9 @@
       const place = this.card.querySelector("[data-chart-table]");
       if (!place) return;
       const head = make("tr");
-      const names = ["Time", ...this.lines.map((line) => line.name), "Quota", "Idle", "Running", "Waiting"];
+      const names = ["Time", ...this.lines.map((line) => line.name), "Quota", "In use", "Idle", "Running", "Waiting"];
       for (const name of names) { const cell = make("th", "", name); cell.scope = "col"; head.append(cell); }
-      const columns = [...this.lines.map((line) => line.points), this.data.quota, this.data.idle, this.data.running, this.data.waiting];
+      const columns = [...this.lines.map((line) => line.points), this.data.quota, this.data.used, this.data.idle, this.data.running, this.data.waiting];
       const every = Math.max(1, Math.ceil(this.data.at.length / MOST_ROWS));
       const body = make("tbody");
       for (let at = this.data.at.length - 1; at >= 0; at -= every) {

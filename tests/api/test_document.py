@@ -152,11 +152,15 @@ BODIES: Mapping[str, Callable[[World], Any]] = {
     "PATCH /api/v2/policy/trainings": build_standard_policy,
 }
 
+HOURS = "start=2026-01-01T00:00:00Z&end=2026-01-01T02:00:00Z"
 QUERIES = {
     "/name-availability": "?name=mine&scope=tenant&projectId={project}",
     "/nodes/telemetry": "?telemetryType=TOTAL_GPUS&groupBy=ClusterId,Node",
     "/workloads/telemetry": "?telemetryType=WORKLOADS_COUNT&groupBy=Phase",
     "/telemetry": "?telemetryType=GPU_QUOTA",
+    "/workloads/{workload_id}/metrics": f"?metricType=GPU_UTILIZATION&{HOURS}",
+    "/pods/{pod_id}/metrics": f"?metricType=CPU_USAGE_CORES&{HOURS}",
+    "/nodes/{id}/metrics": f"?metricType=CPU_UTILIZATION&{HOURS}",
     "/metrics": (
         "?metricType=GPU_QUOTA&numberOfSamples=2&start=2026-01-01T00:00:00Z"
         "&end=2026-01-01T02:00:00Z"

@@ -53,7 +53,7 @@ class Reader:
         self, query: str, *, pod: str = "p-master-0", token: str = "", **more: Any
     ) -> requests.Response:
         headers = {"authorization": f"Bearer {token or self.bob}"}
-        return requests.get(f"{self.url}/{pod}/logs?{query}", headers=headers, timeout=60, **more)
+        return requests.get(f"{self.url}/{pod}/logs?{query}", headers=headers, timeout=180, **more)
 
 
 @pytest.fixture(scope="module")

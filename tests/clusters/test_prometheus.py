@@ -1,67 +1,79 @@
-"""What a cluster's Prometheus says of its GPUs, asked over a real socket; and what becomes of
-answers that are none.
-"""
+"""What a cluster's Prometheus answers, asked over a real socket, becomes the figures of pods."""
 
-import json
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from clusters import prometheus
-from clusters.prometheus import GpuUse, PrometheusError
-from tests.clusters.kube.faults import Exchange, FaultServer
-
-Labels = dict[str, str]
-
-
-def fine(_: str) -> str:
-    return ""
-
-
-def series(labels: Labels, value: object = "0") -> dict[str, Any]:
-    return {"metric": labels, "value": [1763760000.781, value]}
-
-
-def vector(*found: dict[str, Any]) -> bytes:
-    return json.dumps(
-        {"status": "success", "data": {"resultType": "vector", "result": list(found)}}
-    ).encode()
+from clusters.metrics.catalogue import METRICS, METRICS_BY_NAME
+from tests.clusters.prometheus_answers import (
+    TRAIN,
+    TRAIN_LABELS,
+    answering,
+    name_figures,
+    query,
+    saying,
+    series,
+    sweep,
+    vector,
+)
 
 
-def saying(body: bytes, status: int = 200, *more: str) -> FaultServer:
-    return FaultServer(lambda exchange: exchange.answer(status, body, *more))
+def test_the_devices_of_a_pod_become_its_figures() -> None:
+    devices = [
+        series(TRAIN_LABELS | {"UUID": "GPU-1", "Hostname": "node-1"}, "0"),
+        series(TRAIN_LABELS | {"UUID": "GPU-2", "Hostname": "node-1"}, "97.5"),
+    ]
+    found = sweep(answering(gpu_use=devices, gpus_unused=devices, gpu_memory=devices)).sweep
+    wanted = {
+        "gpu_use": 48.75,
+        "gpus_measured": 2.0,
+        "gpus_unused": 1.0,
+        "gpu_memory": 97.5 * (1 << 20),
+    }
+    assert name_figures(found.pods[TRAIN]) == wanted
+    assert name_figures(found.nodes["node-1"]) == wanted
+    assert list(found.pods) == [TRAIN]
 
 
-def fetch_use(server: FaultServer, bars: Callable[[str], str] = fine) -> GpuUse:
-    return prometheus.fetch_gpu_use(
-        f"http://127.0.0.1:{server.port}/prom/", seconds=60, find_address_problem=bars
-    )
+@pytest.mark.parametrize(
+    ("values", "use", "unused"),
+    [
+        (["0"], 0.0, 1.0),
+        (["30"], 30.0, 0.0),
+        (["0", "0"], 0.0, 2.0),
+        (["0", "30", "60"], 30.0, 1.0),
+    ],
+)
+def test_any_number_of_devices_is_combined(values: list[str], use: float, unused: float) -> None:
+    devices = [
+        series(TRAIN_LABELS | {"UUID": f"GPU-{number}"}, value)
+        for number, value in enumerate(values)
+    ]
+    found = sweep(answering(gpu_use=devices, gpus_unused=devices)).sweep
+    assert name_figures(found.pods[TRAIN]) == {
+        "gpu_use": use,
+        "gpus_measured": float(len(values)),
+        "gpus_unused": unused,
+    }
+    assert found.nodes == {}, "no label names a node"
 
 
-def describe_error(server: FaultServer, bars: Callable[[str], str] = fine) -> str:
-    with server, pytest.raises(PrometheusError) as refusal:
-        fetch_use(server, bars)
-    return str(refusal.value)
+def test_only_the_labels_that_name_pods_and_nodes_are_read() -> None:
+    labels = TRAIN_LABELS | {"Hostname": "node-1", "UUID": "GPU-1", "modelName": "H200"}
+    with saying(vector(series(labels, "5"), series({}, "6"), series(labels, "NaN"))) as server:
+        [first, second] = query(server)
+    assert (first.labels.namespace, first.labels.pod) == TRAIN
+    assert (first.labels.hostname, first.value) == ("node-1", 5.0)
+    assert (second.labels.pod, second.labels.hostname, second.value) == ("", "", 6.0)
 
 
-def test_each_device_of_a_pod_has_its_figure() -> None:
-    body = vector(
-        series({"namespace": "muster-a", "pod": "train-0", "UUID": "GPU-1"}, "0"),
-        series({"namespace": "muster-a", "pod": "train-0", "UUID": "GPU-2"}, "97.5"),
-    )
-    with saying(body) as server:
-        use = fetch_use(server)
-    assert sorted(use.devices_of("muster-a", "train-0").values()) == [0.0, 97.5]
-    assert use.devices_of("muster-a", "another") == {}
-
-
-def test_one_question_is_asked_for_all_pods() -> None:
-    with saying(vector()) as server:
-        fetch_use(server)
-    [request] = server.requests
-    assert (request.method, request.path) == ("GET", "/prom/api/v1/query")
-    assert "DCGM_FI_DEV_GPU_UTIL[60s]" in request.query["query"]
+def test_a_metric_is_asked_for_once_for_all_pods() -> None:
+    server = saying(vector())
+    sweep(server)
+    asked = [request.query["query"] for request in server.requests]
+    assert {request.path for request in server.requests} == {"/prom/api/v1/query"}
+    assert asked == list(dict.fromkeys(metric.query for metric in METRICS if metric.query))
 
 
 def test_labels_that_the_scrape_renamed_are_those_of_the_pod() -> None:
@@ -70,93 +82,104 @@ def test_labels_that_the_scrape_renamed_are_those_of_the_pod() -> None:
         "pod": "dcgm-exporter-x",
         "exported_namespace": "muster-a",
         "exported_pod": "train-0",
+        "Hostname": "n",
+        "gpu": "3",
     }
-    with saying(vector(series(labels | {"Hostname": "n", "gpu": "3"}, "12"))) as server:
-        use = fetch_use(server)
-    assert list(use.devices_of("muster-a", "train-0").values()) == [12.0]
-    assert use.devices_of("gpu-operator", "dcgm-exporter-x") == {}
+    found = sweep(answering(gpu_use=[series(labels, "12")])).sweep
+    assert list(found.pods) == [TRAIN]
 
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-1", "101", "", "many"])
 def test_what_is_no_share_of_a_device_is_not_known(value: str) -> None:
-    with saying(vector(series({"namespace": "a", "pod": "b", "UUID": "1"}, value))) as server:
-        assert fetch_use(server).devices_of("a", "b") == {}
+    assert sweep(answering(gpu_use=[series(TRAIN_LABELS, value)])).sweep.pods == {}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"", b"<html>hello", b"[]", b"null", b'{"status": "success"}',
-        b'{"status": "error", "data": {"resultType": "vector", "result": []}}',
-        b'{"status": "success", "data": {"resultType": "matrix", "result": []}}',
-        b"[" * 100_000, b"\xff\xfe",
-        b'{"status": "success", "data": {"resultType": "vector",'
-        b' "result": [{"metric": {"pod": 7}, "value": [1, "0"]}]}}',
-    ],
-)  # fmt: skip
-def test_what_does_not_answer_as_prometheus_does_is_told_so(body: bytes) -> None:
-    assert describe_error(saying(body)) == "What answers there does not answer as Prometheus does."
+def devices_of(pods: Sequence[str], value: str, **labels: str) -> list[dict[str, Any]]:
+    return [
+        series({"namespace": "muster-a", "pod": pod, "Hostname": "node-1"} | labels, value)
+        for pod in pods
+    ]
 
 
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [(401, "signing in"), (403, "signing in"), (500, "HTTP 500"), (302, "not followed")],
-)
-def test_a_refusal_says_what_to_do(status: int, words: str) -> None:
-    assert words in describe_error(saying(b"no", status, "Location: http://127.0.0.1:1/"))
+@pytest.mark.parametrize("label", ["UUID", "gpu"])
+def test_a_device_that_pods_share_is_one_device_of_the_node(label: str) -> None:
+    pods = [f"part-{number}" for number in range(4)]
+    shared, other = devices_of(pods, "60", **{label: "7"}), devices_of(["a"], "50", **{label: "8"})
+    found = sweep(
+        answering(gpu_use=shared + other, gpu_power=shared + other, gpus_unused=shared + other)
+    ).sweep
+    assert name_figures(found.nodes["node-1"]) == {
+        "gpu_use": 55.0,
+        "gpus_measured": 2.0,
+        "gpus_unused": 0.0,
+        "gpu_power": 110.0,
+    }
+    for pod in pods:
+        assert found.pods["muster-a", pod][METRICS_BY_NAME["gpu_power"].code] == 60.0
 
 
-def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prometheus, "MAX_BODY", 1 << 20)
+def test_what_instances_repeat_of_their_device_counts_once() -> None:
+    def instances(values: Sequence[str], pod: str = "train-0") -> list[dict[str, Any]]:
+        return [
+            found
+            for number, value in enumerate(values)
+            for found in devices_of([pod], value, UUID="GPU-1", gpu="0", GPU_I_ID=str(number))
+        ]
 
-    def endless(exchange: Exchange) -> None:
-        exchange.head(200, "Transfer-Encoding: chunked")
-        try:
-            while True:
-                exchange.chunk(b"x" * 65536)
-        except OSError:
-            exchange.close()
-
-    assert "more than 1 MiB" in describe_error(FaultServer(endless))
-
-
-def test_a_packed_answer_is_not_unpacked() -> None:
-    assert (
-        describe_error(saying(b"\x1f\x8b\x08" + b"\0" * 50, 200, "Content-Encoding: gzip"))
-        == "What answers there does not answer as Prometheus does."
-    )
-
-
-def test_silence_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prometheus, "READ", 0.2)
-    assert (
-        describe_error(FaultServer(lambda exchange: exchange.silence()))
-        == "Prometheus did not answer in time."
-    )
-
-
-def test_an_answer_that_drips_ends_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prometheus, "WHOLE", 0.5)
-
-    def dripping(exchange: Exchange) -> None:
-        exchange.send(b"HTTP/1.1 200 OK\r\nX: ")
-        try:
-            while not exchange.over.wait(0.02):
-                exchange.send(b"y")
-        except OSError:
-            exchange.close()
-
-    assert describe_error(FaultServer(dripping)) == "Prometheus did not answer in time."
+    found = sweep(
+        answering(
+            gpu_use=instances(["0", "50", "100"]),
+            gpus_unused=instances(["0", "50", "100"]),
+            gpu_memory=instances(["1", "2", "3"]),
+            gpu_power=instances(["300"] * 3),
+            gpu_temperature=instances(["50"] * 3),
+            sm_clock=instances(["1980"] * 3),
+            nvlink=instances(["10"] * 3),
+            pcie=instances(["20"] * 3),
+        )
+    ).sweep
+    wanted = {
+        "gpu_use": 50.0,
+        "gpus_measured": 3.0,
+        "gpus_unused": 1.0,
+        "gpu_memory": 6.0 * (1 << 20),
+        "gpu_power": 300.0,
+        "gpu_temperature": 50.0,
+        "sm_clock": 1980.0,
+        "nvlink": 10.0,
+        "pcie": 20.0,
+    }
+    assert name_figures(found.pods[TRAIN]) == wanted
+    assert name_figures(found.nodes["node-1"]) == wanted
 
 
-def test_an_address_that_is_barred_is_sent_nothing() -> None:
-    server = saying(vector())
-    assert "it is another machine's" in describe_error(server, lambda _: "it is another machine's")
-    assert server.requests == []
+def test_a_device_is_not_counted_beside_its_instances() -> None:
+    whole = devices_of([""], "6", UUID="GPU-1")
+    parts = devices_of(["train-0"], "4", UUID="GPU-1", GPU_I_ID="1")
+    found = sweep(answering(gpu_memory=whole + parts)).sweep
+    assert name_figures(found.nodes["node-1"]) == {"gpu_memory": 4.0 * (1 << 20)}
 
 
-def test_nobody_there_is_told() -> None:
-    with saying(vector()) as server:
-        port = server.port
-    with pytest.raises(PrometheusError, match="cannot be reached"):
-        prometheus.fetch_gpu_use(f"http://127.0.0.1:{port}", seconds=60, find_address_problem=fine)
+def test_a_device_that_two_exporters_tell_of_is_one_by_the_larger_value() -> None:
+    labels = {
+        "exported_namespace": "muster-a",
+        "exported_pod": "train-0",
+        "UUID": "GPU-1",
+        "gpu": "0",
+    }
+    told = [*devices_of(["dcgm-a"], "200", **labels), *devices_of(["dcgm-b"], "210", **labels)]
+    for order in (told, told[::-1]):
+        found = sweep(answering(gpu_power=order, gpu_use=[])).sweep
+        assert found.pods == {TRAIN: {METRICS_BY_NAME["gpu_power"].code: 210.0}}
+        assert found.nodes == {"node-1": {METRICS_BY_NAME["gpu_power"].code: 210.0}}
+
+
+def test_a_pod_whose_labels_one_of_two_scrapes_renamed_counts_once() -> None:
+    renamed = {
+        "namespace": "kube-system",
+        "exported_namespace": "muster-a",
+        "exported_pod": "train-0",
+        "pod": "cadvisor-x",
+    }
+    found = sweep(answering(cpu=[series(TRAIN_LABELS, "1.5"), series(renamed, "1.4")])).sweep
+    assert found.pods == {TRAIN: {METRICS_BY_NAME["cpu"].code: 1.5}}

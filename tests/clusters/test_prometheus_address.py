@@ -5,8 +5,11 @@ judged before it is kept.
 import json
 
 import pytest
+from django.db import connection
 from django.test import Client
 
+from clusters.metrics.sign_in import SignIn, SignInWay, parse_sign_in
+from clusters.models import PrometheusSignIn
 from projects import tokens
 from projects.models import AuditEntry
 from tests.cast import Cast
@@ -35,8 +38,14 @@ def test_an_administrator_sets_and_clears_it(client: Client, cast: Cast) -> None
         AuditEntry.objects.filter(entity="cluster").order_by("pk").values_list("before", "after")
     )
     assert list(entries) == [
-        ({"prometheus": ""}, {"prometheus": INSIDE}),
-        ({"prometheus": INSIDE}, {"prometheus": ""}),
+        (
+            {"prometheus": "", "prometheusMatcher": "", "prometheusSignIn": "none"},
+            {"prometheus": INSIDE, "prometheusMatcher": "", "prometheusSignIn": "none"},
+        ),
+        (
+            {"prometheus": INSIDE, "prometheusMatcher": "", "prometheusSignIn": "none"},
+            {"prometheus": "", "prometheusMatcher": "", "prometheusSignIn": "none"},
+        ),
     ]
 
 
@@ -89,3 +98,131 @@ def test_over_rest_what_is_not_given_stays(client: Client, cast: Cast) -> None:
     assert patched(prometheusUrl=7) == 400
     assert patched(prometheusUrl="") == 200
     assert load_address(cast) == ""
+
+
+SECURE = "https://prometheus.example.com:9090"
+TOKEN = {"prometheus_way": "bearer", "prometheus_token": "s3cret-t0ken"}
+
+
+def edit(client: Client, cast: Cast, **typed: str) -> str:
+    """Send the form; the page that refuses it, or ""."""
+    client.force_login(cast.alice)
+    whole = {"name": cast.cluster.name, "way": "stored", "prometheus_url": SECURE} | typed
+    answer = client.post(f"/clusters/{cast.cluster.pk}/edit", whole)
+    return "" if answer.status_code == 302 else answer.content.decode()
+
+
+def load_sign_in(cast: Cast) -> SignIn:
+    row = PrometheusSignIn.objects.filter(cluster=cast.cluster).first()
+    return parse_sign_in(row.secrets if row is not None else "")
+
+
+def test_how_it_is_signed_in_to_is_kept_encrypted_and_shown_to_nobody(
+    client: Client, cast: Cast
+) -> None:
+    headers = "X-Scope-OrgID: team-a\n\nX-Other: 1"
+    assert edit(client, cast, **TOKEN, prometheus_headers=headers) == ""
+    wanted = SignIn(
+        way=SignInWay.BEARER,
+        token="s3cret-t0ken",
+        headers={"X-Scope-OrgID": "team-a", "X-Other": "1"},
+    )
+    assert load_sign_in(cast) == wanted
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT secrets FROM clusters_prometheussignin")
+        assert "s3cret" not in str(cursor.fetchall())
+    page = client.get(f"/clusters/{cast.cluster.pk}/edit").content.decode()
+    assert "Keep what is stored" in page
+    assert "s3cret" not in page + str(list(AuditEntry.objects.values()))
+    assert edit(client, cast, prometheus_way="stored") == ""
+    assert load_sign_in(cast) == wanted
+    assert edit(client, cast, prometheus_way="none") == ""
+    assert load_sign_in(cast) == SignIn()
+
+
+def test_only_the_series_with_its_labels_are_the_cluster_s(client: Client, cast: Cast) -> None:
+    assert edit(client, cast, prometheus_matcher=' cluster = "prod-1" ') == ""
+    cast.cluster.refresh_from_db()
+    assert cast.cluster.prometheus_matcher == 'cluster="prod-1"'
+    page = client.get(f"/clusters/{cast.cluster.pk}/edit").content.decode()
+    assert "cluster=&quot;prod-1&quot;" in page
+    entry = AuditEntry.objects.filter(entity="cluster").latest("pk")
+    assert entry.after["prometheusMatcher"] == 'cluster="prod-1"'
+    refusal = edit(client, cast, prometheus_matcher='cluster="a"} or up{x="')
+    assert "name=&quot;value&quot;" in refusal
+    assert edit(client, cast, prometheus_url="", prometheus_matcher='cluster="a"') == ""
+    cast.cluster.refresh_from_db()
+    assert cast.cluster.prometheus_matcher == ""
+
+
+def test_what_was_typed_for_another_way_does_not_count(client: Client, cast: Cast) -> None:
+    assert edit(client, cast, **TOKEN, prometheus_user="u", prometheus_password="p") == ""
+    assert load_sign_in(cast) == SignIn(way=SignInWay.BEARER, token="s3cret-t0ken")
+
+
+def test_what_is_stored_goes_to_no_other_server(client: Client, cast: Cast) -> None:
+    edit(client, cast, **TOKEN)
+    stored = {"prometheus_way": "stored"}
+    for url in ("https://evil.example.com", "http://prometheus.example.com:9090"):
+        assert "for the address before" in edit(client, cast, prometheus_url=url, **stored)
+    assert edit(client, cast, prometheus_url=f"{SECURE}/prom", **stored) == ""
+    assert edit(client, cast, prometheus_url="") == ""
+    assert not PrometheusSignIn.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ({"prometheus_way": "bearer"}, "Give the token."),
+        ({"prometheus_way": "basic", "prometheus_user": "u"}, "Give the password."),
+        ({"prometheus_way": "certificate", "prometheus_certificate": "x"}, "Give the key."),
+        ({"prometheus_way": "odd"}, "odd is not one of the available choices"),
+        ({"prometheus_headers": "no colon"}, "Name: value"),
+        ({"prometheus_headers": "Host: evil"}, "the way of signing in sets it"),
+        ({"prometheus_headers": "Cookie: session=1"}, "the way of signing in sets it"),
+        ({"prometheus_headers": "X-Api-Key: 1", "prometheus_url": INSIDE}, "in the clear"),
+        ({"prometheus_ca": "no pem"}, "no certificate in PEM form"),
+        (TOKEN | {"prometheus_url": INSIDE}, "in the clear"),
+    ],
+)
+def test_what_cannot_sign_in_is_refused_at_its_field(
+    client: Client, cast: Cast, typed: dict[str, str], words: str
+) -> None:
+    assert words in edit(client, cast, **typed)
+    assert not PrometheusSignIn.objects.exists()
+
+
+def test_a_tenant_is_no_secret(client: Client, cast: Cast) -> None:
+    headers = {"prometheus_headers": "X-Scope-OrgID: team-a"}
+    assert edit(client, cast, prometheus_url=INSIDE, prometheus_way="none", **headers) == ""
+    assert load_sign_in(cast) == SignIn(headers={"X-Scope-OrgID": "team-a"})
+
+
+def test_headers_end_where_none_are_given(client: Client, cast: Cast) -> None:
+    assert edit(client, cast, prometheus_way="none", prometheus_headers="X-Api-Key: s3cret") == ""
+    assert load_sign_in(cast) != SignIn()
+    entries = AuditEntry.objects.filter(entity="cluster").count()
+    assert edit(client, cast, prometheus_way="none") == ""
+    assert not PrometheusSignIn.objects.exists()
+    assert AuditEntry.objects.filter(entity="cluster").count() == entries + 1
+
+
+def test_programs_sign_it_in_as_well(client: Client, cast: Cast) -> None:
+    def patch(**body: object) -> int:
+        return client.patch(
+            f"/api/v1/clusters/{cast.cluster.pk}",
+            json.dumps(body),
+            content_type="application/json",
+            headers={"authorization": f"Bearer {tokens.issue_token(cast.alice)[0]}"},
+        ).status_code
+
+    assert patch(prometheusUrl=SECURE, prometheusWay="bearer", prometheusToken="t") == 200
+    assert patch(prometheusMatcher='cluster="prod-1"') == 200
+    assert load_sign_in(cast) == SignIn(way=SignInWay.BEARER, token="t")
+    assert patch(name="renamed") == 200
+    assert load_sign_in(cast) == SignIn(way=SignInWay.BEARER, token="t")
+    assert patch(prometheusUrl="https://evil.example.com") == 400
+    assert patch(prometheusWay="basic", prometheusUser="u") == 400
+    assert patch(prometheusMatcher='cluster="a"} or up{x="') == 400
+    cast.cluster.refresh_from_db()
+    assert cast.cluster.prometheus_matcher == 'cluster="prod-1"'

@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from clusters import actions, connections, tasks
-from clusters.models import Cluster, Node
+from clusters.models import Cluster, Node, PrometheusSignIn
 from console.errors import Clash, UserError
 from environments.models import Credential, Policy
 from projects.models import AccessRule, AuditEntry, Project
@@ -115,10 +115,12 @@ def test_by_force_its_workloads_are_over_here_with_their_history(alice: Client, 
 
 def test_by_force_its_projects_and_credentials_are_gone_too(alice: Client, cast: Cast) -> None:
     running(cast)
+    PrometheusSignIn.objects.create(cluster=cast.cluster, way="bearer", secrets="{}")
     actions.remove(cast.cluster, cast.alice, force=True)
     assert list(Cluster.objects.there()) == []
     kept = Cluster.objects.get()
     assert (kept.kubeconfig, kept.is_enabled) == ("", False)
+    assert not PrometheusSignIn.objects.exists()
     assert kept.removed_at is not None
     assert not Project.objects.there().exists()
     assert not Project.objects.leaving().exists()

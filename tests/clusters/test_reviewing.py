@@ -35,10 +35,10 @@ def test_everything_is_asked_for_and_allowed() -> None:
 
 
 def test_what_is_refused_is_named_with_what_grants_it() -> None:
-    found = review_script(ClusterScript(denied_verbs={("delete", "pods"), ("list", "nodes")}))
+    found = review_script(ClusterScript(denied_verbs={("delete", "pods"), ("list", "queues")}))
     assert {(need.verb, need.kind) for need in found.refused_needs} == {
         ("delete", "pods"),
-        ("list", "nodes"),
+        ("list", "queues.scheduling.run.ai"),
     }
     commands = permission_review.build_grant_commands(found)
     assert "kubectl create clusterrole muster-missing-1 --verb=delete --resource=pods" in commands

@@ -136,6 +136,7 @@ class World:
             "tab": "history",
             "chart": "status",
             "pod_name": self.pod.name,
+            "pod_id": self.pod.uid,
             "membership": self.membership.pk,
             "account": self.account.pk,
             "access_key": self.key.pk,
@@ -196,6 +197,8 @@ class World:
             return self.cast.research.pk
         if "node-pools/" in route:
             return self.pool.pk
+        if route.startswith(("api/v1/nodes/", "nodes/")):
+            return self.node.pk
         if route.startswith("audit/"):
             return AuditEntry.objects.values_list("pk", flat=True)[0]
         if route.startswith("users/"):
@@ -231,7 +234,8 @@ class World:
                     async_to_sync(self._ask_stream), client, method, url, headers
                 ).result()
         answer = getattr(client, method)(url, headers=headers, **more)
-        return answer.status_code, b"".join(answer).decode()
+        # Figures are bytes that are no text.
+        return answer.status_code, b"".join(answer).decode(errors="replace")
 
     async def _ask_stream(
         self, client: AsyncClient, method: str, url: str, headers: dict[str, str]

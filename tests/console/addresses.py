@@ -148,6 +148,7 @@ EVERYBODYS = {
         "api-asset-datasource",
     ),
     *("node-pools", "node-pool", "api-node-pools", "api-node-pool"),
+    *("node-metric-frames", "node-pool-metric-frames"),
     *(
         "api-cluster",
         "api-nodes",
@@ -159,6 +160,8 @@ EVERYBODYS = {
         "api-templates-name",
         "api-workloads-telemetry",
         "api-nodes-telemetry",
+        "api-node-metrics",
+        "api-cluster-metrics",
         "api-pods",
         "api-distributed",
         "api-trainings",

@@ -198,6 +198,7 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     "project": {"GET": _PROJECT["view"]},
     "project-now": {"GET": _PROJECT["view"]},
     "project-allocation": {"GET": _WORKLOAD["view"]},
+    "project-metric-frames": {"GET": _WORKLOAD["view"]},
     "api-project-metrics": {"GET": _WORKLOAD["view"]},
     "api-department-metrics": {"GET": _DEPARTMENT["view"]},
     **{
@@ -218,6 +219,7 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     "department-delete": dict.fromkeys(("GET", "POST"), _DEPARTMENT["delete"]),
     "node-pools": {"GET": SIGNED_IN},
     "node-pool": {"GET": parse_need("node-pools:view", "around")},
+    "node-pool-metric-frames": {"GET": parse_need("node-pools:view", "around")},
     "node-pool-new": {
         method: parse_need("node-pools:create", "anywhere") for method in ("GET", "POST")
     },
@@ -257,6 +259,7 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     "cluster": {"GET": parse_need("clusters:view", "around")},
     "cluster-checks": {"GET": parse_need("clusters:view", "around")},
     "cluster-node": {"GET": parse_need("clusters:view", "around")},
+    "node-metric-frames": {"GET": parse_need("clusters:view", "around")},
     "cluster-new": {method: parse_need("clusters:create", "tenant") for method in ("GET", "POST")},
     "cluster-edit": dict.fromkeys(("GET", "POST"), _CLUSTER["edit"]),
     "cluster-check": {"POST": _CLUSTER["edit"]},
@@ -275,6 +278,8 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     "api-nodes": {"GET": SIGNED_IN},
     "api-nodes-count": {"GET": SIGNED_IN},
     "api-nodes-telemetry": {"GET": SIGNED_IN},
+    "api-node-metrics": {"GET": parse_need("clusters:view", "around")},
+    "api-cluster-metrics": {"GET": parse_need("clusters:view", "around")},
 }
 
 
@@ -391,6 +396,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
                 "workload-pod-changes",
                 "workload-delivery",
                 "workload-training",
+                "workload-metric-frames",
                 "workload-live",
                 "workload-tab",
             ),
@@ -422,6 +428,8 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
             "api-workload-events",
             "api-workload-history",
             "api-workload-progress",
+            "api-workload-metrics",
+            "api-pod-metrics",
             "api-pod-logs",
         )
     },

@@ -39,6 +39,7 @@ from tests.deploy.recording import Recorder, Right, build_right
 from tests.deploy.rendering import KUSTOMIZE, needs_kubectl, of_kind, render_kustomization
 from tests.workloads.acting import QUICK, SLEEP, Acting
 from tests.workloads.conftest import requested_steps
+from tests.workloads.table_rows import a_pod, a_workload
 from workloads import journal, logbook
 from workloads import tasks as steps
 from workloads.following import Follower
@@ -56,10 +57,11 @@ from workloads.specs import (
     list_options,
 )
 from workloads.states import Status
+from workloads.tasks.measuring import measure
 
 __all__ = ["requested_steps"]
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 
 GIVEN = os.environ.get("MUSTER_TEST_KUBECONFIG", "")
 SAID = {build_right(need.resource, need.verb, need.subresource) for need in NEEDED}
@@ -170,6 +172,7 @@ def test_the_role_is_enough_on_a_real_cluster(
         a_projects_life(acting, somebody)
     tasks.check(str(cast.cluster.pk))
     tasks.heartbeat(str(cast.cluster.pk))
+    measure_a_pod(cast)
     acting.project.refresh_from_db()
     for framework in Framework:
         a_workloads_life(acting, framework)
@@ -210,6 +213,7 @@ def test_everything_that_is_said_to_be_needed_is_used_and_nothing_else(
         a_projects_life(acting, somebody)
     tasks.check(cluster)
     tasks.heartbeat(cluster)
+    measure_a_pod(cast)
     stop = threading.Event()
     processes = [
         threading.Thread(target=each.run, args=(stop,))
@@ -237,6 +241,14 @@ def test_everything_that_is_said_to_be_needed_is_used_and_nothing_else(
         the_end_of_a_project(project)
     assert recorder.used - SAID == set(), "not in clusters/permissions.py"
     assert SAID - recorder.used == set(), "in clusters/permissions.py, and never asked for here"
+
+
+def measure_a_pod(cast: Cast) -> None:
+    """Measure while a pod runs: without any, those of the cluster are not asked for."""
+    workload = a_workload(cast.team_a, "measured")
+    a_pod(workload)
+    measure(str(cast.cluster.pk))
+    workload.delete()
 
 
 def a_projects_life(acting: Acting, somebody: Client) -> None:

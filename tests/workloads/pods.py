@@ -27,7 +27,7 @@ Object = dict[str, Any]
 NAMESPACE = "muster-team-a"
 
 
-def eventually(found: Callable[[], T], within: float = 20.0) -> T:
+def eventually(found: Callable[[], T], within: float = 60.0) -> T:
     """Return the first answer that is true. Fails after `within` seconds."""
     until = time.monotonic() + within
     while not (answer := found()):
@@ -132,7 +132,7 @@ def read_in_thread(capture: LogCapture, client: Client) -> Iterator[threading.Th
     thread.start()
     yield thread
     stop.set()
-    until = time.monotonic() + 30
+    until = time.monotonic() + 90
     while thread.is_alive() and time.monotonic() < until:
         capture.interrupt()
         thread.join(0.05)

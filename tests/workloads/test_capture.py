@@ -43,7 +43,7 @@ from workloads.logbook.log_room import LogRoom
 from workloads.models import Log, Pod, Position, Workload
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PATIENCE = 90.0
+PATIENCE = 270.0
 
 
 @pytest.fixture(autouse=True)

@@ -54,7 +54,7 @@ def test_as_a_side_pane_it_is_the_same_part_without_a_frame(cast: Cast) -> None:
     assert "data-close" in html
 
 
-@pytest.mark.parametrize("tab", ["nonsense", "metrics"])
+@pytest.mark.parametrize("tab", ["nonsense", "metric"])
 def test_a_tab_that_does_not_exist_is_not_found(cast: Cast, tab: str) -> None:
     assert as_(cast.vera).get(f"/workloads/{a_workload(cast.team_a).pk}/{tab}").status_code == 404
 

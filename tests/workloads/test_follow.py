@@ -41,7 +41,7 @@ from workloads.models import Event, Pod, Workload
 from workloads.specs import CleanPodPolicy, Lifecycle
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PATIENCE = 90.0
+PATIENCE = 270.0
 
 
 @pytest.fixture(scope="module")

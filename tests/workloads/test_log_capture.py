@@ -173,7 +173,7 @@ def test_a_pod_that_is_deleted_while_it_is_read_leaves_none(client: Client, tmp_
     with pods.read_in_thread(reading, client) as turn:
         pods.eventually(lambda: reading.progress.size)
         calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace_seconds=5)
-        turn.join(30)
+        turn.join(60)
     assert finish(reading, client) == TurnOutcome(TurnEnd.COMPLETE)
     assert (texts(reading), reading.progress.gaps) == (lines(2), [])
 

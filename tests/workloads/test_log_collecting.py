@@ -100,9 +100,9 @@ def test_keeping_waits_for_the_collector_and_no_longer_than_said(
     collector = LogCollector(workload.cluster_id, stop, threading.Event(), lambda _: client)
     thread = threading.Thread(target=collector.run)
     thread.start()
-    kept = logbook.wait_until_logs_kept(workload.pk, timeout=30)
+    kept = logbook.wait_until_logs_kept(workload.pk, timeout=90)
     stop.set()
-    thread.join(30)
+    thread.join(60)
     assert kept
     assert not thread.is_alive()
 

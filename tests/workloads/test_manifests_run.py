@@ -58,7 +58,7 @@ assert (is_server ^ is_trainer) == has_server
 try:
     server = socket.create_server((host, int(port)))
 except OSError:
-    with socket.create_connection((host, int(port)), timeout=30) as other:
+    with socket.create_connection((host, int(port)), timeout=90) as other:
         assert other.recv(9) == b"welcome"
 else:
     for _ in range(int(os.environ["PADDLE_NNODES"]) - 1):

@@ -135,7 +135,9 @@ def test_the_allocation_is_there_as_a_file(cast: Cast) -> None:
         .content.decode()
         .splitlines()
     )
-    assert lines[0] == "Time (UTC),team-a,GPU quota,Idle GPUs,Running workloads,Waiting workloads"
+    assert lines[0] == (
+        "Time (UTC),team-a,GPU quota,Idle GPUs,GPUs in use,Running workloads,Waiting workloads"
+    )
     assert len(lines) == 62
 
 
@@ -235,3 +237,12 @@ def test_a_project_behind_thousands_by_name_is_compared(cast: Cast) -> None:
     assert quotas.rank_projects(sight, quotas.load_gpu_usage(sight)).highest[0].name == "team-b"
     lines = client_of(cast.alice).get("/overview/projects.csv").content.decode().splitlines()
     assert (len(lines), lines[1].split(",")[0]) == (2103, "team-b")
+
+
+def test_what_is_in_use_is_known_when_it_is_known_of_every_project(cast: Cast) -> None:
+    add_sample(cast.team_a, 3, gpus_allocated=Decimal(4), gpus_used=Decimal("2.5"))
+    add_sample(cast.team_b, 3, gpus_allocated=Decimal(2), gpus_used=Decimal(1))
+    add_sample(cast.team_a, 5, gpus_allocated=Decimal(4), gpus_used=Decimal(3))
+    add_sample(cast.team_b, 5, gpus_allocated=Decimal(2), gpus_used=None)
+    known = client_of(cast.alice).get("/overview/allocation?range=1h").json()["used"]
+    assert [number for number in known if number is not None] == [3.5]

@@ -105,6 +105,8 @@ def test_a_file_has_more_of_a_column_than_the_page(cast: Cast) -> None:
         *("CPU request (cores)", "CPU allocation (cores)", "Memory request (bytes)"),
         *("Memory allocation (bytes)", "Started", "Ended", "Attempt", "Labels"),
         *("Minimum of pods", "Maximum of pods", "Step", "Steps in all", "Epoch"),
+        "GPU use (%)",
+        "Idle since",
     ]
 
 

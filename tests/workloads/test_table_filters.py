@@ -156,8 +156,8 @@ def test_the_last_day_of_the_calendar_is_a_day(cast: Cast, two: None) -> None:
 
 
 def test_every_column_can_be_filtered_by() -> None:
-    # The page searches by name; a running time and a progress are those of the moment.
-    of_the_moment = {"progress", "runtime"}
+    # The page searches by name; running times, progress and use are those of the moment.
+    of_the_moment = {"gpu_use", "idle_since", "progress", "runtime"}
     assert {column.name for column in TABLE.columns} - of_the_moment == CATALOGUE.keys()
     assert [name for name, each in CATALOGUE.items() if not each.rest] == []
     assert [name for name, each in CATALOGUE.items() if not each.page] == ["name"]

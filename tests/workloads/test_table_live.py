@@ -20,7 +20,7 @@ from tests.workloads.table_rows import a_workload, touch_workload
 from workloads.views import feeds as feeds_module
 from workloads.views import table
 
-WITHIN = 30.0
+WITHIN = 90.0
 
 
 @pytest.fixture

@@ -10,15 +10,17 @@ from tests.workloads.acting import Acting
 from workloads import journal, tasks
 from workloads.logbook.collecting import LogCollector
 from workloads.models import LossCurve, RankProgress, TrainingProgress
-from workloads.specs import Environment, Setup
+from workloads.specs import CleanPodPolicy, Environment, Lifecycle, Setup
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PATIENCE = 120.0
+PATIENCE = 360.0
 
 
 def test_reads_the_progress_of_an_example(acting: Acting) -> None:
     setup = Setup(environment=Environment(image="muster/allreduce", args=("--steps", "60")))
-    spec = a_spec(acting.project, setup=setup, workers=1)
+    # A worker that ends within a second would be removed before Muster lists it.
+    kept = Lifecycle(clean_pod_policy=CleanPodPolicy.NONE)
+    spec = a_spec(acting.project, setup=setup, workers=1, lifecycle=kept)
     workload = journal.create_workload(spec, project=acting.project, user=acting.cast.bob)
     tasks.launch(str(workload.pk))
     stop = threading.Event()

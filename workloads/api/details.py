@@ -63,7 +63,7 @@ def _parse_event_type(text: str) -> bool:
 
 def select_serialized(rows: "QuerySet[Workload]") -> "QuerySet[Workload]":
     """Load with each workload what its answer shows of other rows."""
-    related = ("project__department", "submitted_by", "cluster", "progress")
+    related = ("project__department", "submitted_by", "cluster", "progress", "metric_series")
     return rows.select_related(*related).defer(*UNUSED_CLUSTER_FIELDS, "progress__pace")
 
 

@@ -1,104 +1,134 @@
-"""REST views of what a project or a department used over time.
+"""REST views of what workloads, pods, projects, departments, nodes and clusters used over time.
 
-The values come from the samples that the charts are made of.
+What was allocated comes from the samples that the charts are made of, what was used from the kept
+figures of pods and nodes.
 """
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from typing import Any
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final
 
-from django.db.models import Case, Count, F, Sum, When
-from django.http import Http404
+from django.db.models import Case, Count, F, Q, Sum, When
+from django.http import Http404, HttpResponse
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.errors import Invalid
+from clusters.metrics.catalogue import METRICS, METRICS_BY_NAME, Metric
+from clusters.models import Cluster, Node
 from projects import access
-from projects.api import schemas
-from projects.api.base import ApiView, ListQuery
-from projects.api.schemas import (
-    MOMENT,
-    TEXT,
-    array_schema,
-    describe_schema,
-    enum_schema,
-    object_schema,
-)
+from projects.api.base import ApiView
 from projects.models import Department, Project
 from projects.permissions import Entity, Verb
+from projects.querysets import list_visible_project_ids
 from projects.scopes import department_scope, project_scope
-from workloads.models import Sample
+from workloads.api.details import get_workload
+from workloads.api.measurements import (
+    MeasurementQuery,
+    Values,
+    answer_measurements,
+    build_parameters,
+    build_responses,
+    parse_query,
+)
+from workloads.metrics.reading import (
+    MOST_FILE_BYTES,
+    LastingFrame,
+    choose_spacing,
+    find_series,
+    iterate_series_frames,
+    pick_shares,
+    pick_values,
+)
+from workloads.models import Pod, Sample
 
-MAX_SAMPLES = 1000
 MAX_ROWS = 20_000
-MAX_SPAN = timedelta(days=366)
 MAX_ID = (1 << 63) - 1
 """The largest id of a row; the database raises an error for a larger number."""
 
-METRIC_COLUMNS: Mapping[str, str] = {
+SAMPLE_COLUMNS: Final[Mapping[str, str]] = {
     "ALLOCATED_GPU": "gpus_allocated",
     "GPU_QUOTA": "gpus_quota",
     "IDLE_ALLOCATED_GPUS": "gpus_idle",
     "RUNNING_WORKLOADS": "running",
     "PENDING_WORKLOADS": "waiting",
 }
-"""The metrics that can be requested, and the columns of samples that have them."""
-VALUE_SCHEMA = object_schema(["value", "timestamp"], value=TEXT, timestamp=MOMENT)
-MEASUREMENTS_SCHEMA = object_schema(
-    ["measurements"],
-    measurements=array_schema(
-        object_schema(
-            ["type", "labels", "values"],
-            type=enum_schema(*METRIC_COLUMNS),
-            labels=object_schema(),
-            values=array_schema(VALUE_SCHEMA),
-        )
-    ),
+"""The metrics of projects and departments, and the columns of samples that have them."""
+USED: Final[Mapping[str, Metric]] = {each.rest_type: each for each in METRICS if each.rest_type}
+"""What pods and nodes use, by its name in the API."""
+SHARES: Final[Mapping[str, tuple[str, str]]] = {
+    "CPU_UTILIZATION": ("cpu", "cpu_capacity"),
+    "CPU_MEMORY_UTILIZATION": ("memory", "memory_capacity"),
+}
+"""Percentages of what nodes have: the metric, named as the column of nodes, and its capacity."""
+PROJECT_TYPES = (*SAMPLE_COLUMNS, *USED)
+NODE_TYPES = (*USED, *SHARES)
+CLUSTER_TYPES = (*SAMPLE_COLUMNS, *USED, *SHARES)
+_GAP = "A moment at which something was not known has no value."
+_SHARES = (
+    "Shares are of what those nodes had whose use was measured at the moment; where that was not "
+    "kept, of what all nodes have now."
 )
 
 
-PARAMETERS = [
-    schemas.query_parameter(
-        "metricType",
-        describe_schema(TEXT, f"Some of {', '.join(METRIC_COLUMNS)}, with commas between them."),
-        "What is asked for.",
-    ),
-    schemas.query_parameter("start", MOMENT, "From when on."),
-    schemas.query_parameter("end", MOMENT, "Until when."),
-    schemas.query_parameter(
-        "numberOfSamples",
-        schemas.INTEGER,
-        "How many values of each, 20 where it is not given, at most 1000.",
-    ),
-]
+class WorkloadMetricsView(ApiView):
+    @extend_schema(
+        operation_id="get_workload_metrics",
+        description=f"What the pods of a workload used together, in all of its attempts. {_GAP}",
+        parameters=build_parameters(USED),
+        responses=build_responses(),
+        tags=["workloads"],
+    )
+    def get(self, request: Request, workload_id: uuid.UUID) -> Response | HttpResponse:
+        workload = get_workload(self.user, workload_id)
+        query = parse_query(request, USED)
+        frames = _load_frames(query, workload=workload)
+        return answer_measurements(request, _pick_used(query, frames))
+
+
+class PodMetricsView(ApiView):
+    @extend_schema(
+        operation_id="get_workload_pod_metrics",
+        description=f"What one pod of a workload used; it is named by its id, or its name. {_GAP}",
+        parameters=build_parameters(USED),
+        responses=build_responses(),
+        tags=["workloads"],
+    )
+    def get(self, request: Request, workload_id: uuid.UUID, pod_id: str) -> Response | HttpResponse:
+        workload = get_workload(self.user, workload_id)
+        name = pod_id.replace("\x00", "")
+        pod = workload.pods.filter(Q(uid=name) | Q(name=name)).order_by("-pk").first()
+        if pod is None:
+            raise Http404("The workload has no such pod.")
+        query = parse_query(request, USED)
+        frames = _load_frames(query, workload=workload)
+        return answer_measurements(request, _pick_used(query, frames, pod))
 
 
 class ProjectMetricsView(ApiView):
     @extend_schema(
         operation_id="get_project_metrics",
-        description=(
-            "What a project held between two moments. A moment at which something was not known "
-            "has no value."
-        ),
-        parameters=PARAMETERS,
-        responses={200: schemas.json_response(MEASUREMENTS_SCHEMA)}
-        | schemas.error_responses(400, 401, 403, 404),
+        description=f"What a project held, and what its pods used, between two moments. {_GAP}",
+        parameters=build_parameters(PROJECT_TYPES),
+        responses=build_responses(),
         tags=["organisation"],
     )
-    def get(self, request: Request, pk: int) -> Response:
+    def get(self, request: Request, pk: int) -> Response | HttpResponse:
         project = (
             Project.objects.visible_to(self.user).filter(pk=pk).first() if pk <= MAX_ID else None
         )
         if project is None:
             raise Http404("There is no such project, or it is not yours to see.")
         access.require(self.user, Verb.VIEW, Entity.WORKLOADS, project_scope(project))
-        columns = {f"of_{name}": F(name) for name in METRIC_COLUMNS.values()}
-        return Response(
-            _build_measurements(
-                Sample.objects.filter(project=project).values("at").annotate(**columns),
-                ListQuery(request),
-            )
+        query = parse_query(request, PROJECT_TYPES)
+        columns = {f"of_{name}": F(name) for name in SAMPLE_COLUMNS.values()}
+        samples = Sample.objects.filter(project=project).values("at").annotate(**columns)
+        frames = _load_frames(query, project=project)
+        return answer_measurements(
+            request, [*_pick_samples(query, samples), *_pick_used(query, frames)]
         )
 
 
@@ -109,98 +139,149 @@ class DepartmentMetricsView(ApiView):
             "What a department's projects held together between two moments. Where something of "
             "one of them was not known, there is no value."
         ),
-        parameters=PARAMETERS,
-        responses={200: schemas.json_response(MEASUREMENTS_SCHEMA)}
-        | schemas.error_responses(400, 401, 403, 404),
+        parameters=build_parameters(SAMPLE_COLUMNS),
+        responses=build_responses(),
         tags=["organisation"],
     )
-    def get(self, request: Request, pk: int) -> Response:
+    def get(self, request: Request, pk: int) -> Response | HttpResponse:
         department = (
             Department.objects.visible_to(self.user).filter(pk=pk).first() if pk <= MAX_ID else None
         )
         if department is None:
             raise Http404("There is no such department, or it is not yours to see.")
         access.require(self.user, Verb.VIEW, Entity.WORKLOADS, department_scope(department))
-        # A sum with something unknown in it is unknown.
-        known_counts = {f"known_{name}": Count(name) for name in METRIC_COLUMNS.values()}
-        sums = {
-            f"of_{name}": Case(When(**{f"known_{name}": F("rows")}, then=Sum(name)))
-            for name in METRIC_COLUMNS.values()
-        }
-        samples = (
-            Sample.objects.filter(project__department=department)
-            .order_by()
-            .values("at")
-            .annotate(rows=Count("pk"), **known_counts)
-        )
-        return Response(_build_measurements(samples.annotate(**sums), ListQuery(request)))
+        query = parse_query(request, SAMPLE_COLUMNS)
+        samples = _sum_samples(Sample.objects.filter(project__department=department))
+        return answer_measurements(request, _pick_samples(query, samples))
 
 
-def _build_measurements(samples: Any, query: ListQuery) -> dict[str, Any]:
-    """Build the answer from samples with `at` and each value as "of_<column>"."""
-    types, (start, end) = _parse_metric_types(query), _parse_span(query)
-    samples_by_end = _pick_samples(
-        samples, start, end, query.integer("numberOfSamples", 20, 0, MAX_SAMPLES)
+class NodeMetricsView(ApiView):
+    @extend_schema(
+        operation_id="get_node_metrics",
+        description=f"What was used on a node between two moments, by whomever. {_GAP}",
+        parameters=build_parameters(NODE_TYPES),
+        responses=build_responses(),
+        tags=["organisation"],
     )
-    measurements = []
-    for name in types:
-        values = [(at, sample[f"of_{METRIC_COLUMNS[name]}"]) for at, sample in samples_by_end]
-        measurements.append(
-            {
-                "type": name,
-                "labels": {},
-                "values": [
-                    _serialize_value(at, value) for at, value in values if value is not None
-                ],
-            }
+    def get(self, request: Request, pk: int) -> Response | HttpResponse:
+        nodes = Node.objects.filter(cluster__in=Cluster.objects.visible_to(self.user))
+        node = nodes.filter(pk=pk).first() if pk <= MAX_ID else None
+        if node is None:
+            raise Http404("There is no such node, or it is not yours to see.")
+        query = parse_query(request, NODE_TYPES)
+        frames = _load_frames(query, node=node)
+        capacity = {"cpu": node.cpu, "memory": Decimal(node.memory)}
+        return answer_measurements(
+            request, [*_pick_used(query, frames), *_pick_shares(query, frames, capacity.get)]
         )
-    return {"measurements": measurements}
 
 
-def _parse_metric_types(query: ListQuery) -> list[str]:
-    types = [each.strip().upper() for each in query.text("metricType").split(",") if each.strip()]
-    if not types or set(types) - METRIC_COLUMNS.keys():
-        raise Invalid(
+class ClusterMetricsView(ApiView):
+    @extend_schema(
+        operation_id="get_cluster_metrics",
+        description=(
+            "What the projects of a cluster held, and what was used on its nodes, between two "
+            f"moments. {_GAP} {_SHARES}"
+        ),
+        parameters=build_parameters(CLUSTER_TYPES),
+        responses=build_responses(),
+        tags=["organisation"],
+    )
+    def get(self, request: Request, pk: uuid.UUID) -> Response | HttpResponse:
+        cluster = Cluster.objects.visible_to(self.user).filter(pk=pk).only("pk").first()
+        if cluster is None:
+            raise Http404("There is no such cluster, or it is not yours to see.")
+        query = parse_query(request, CLUSTER_TYPES)
+        frames = _load_frames(query, cluster=cluster)
+        visible = list_visible_project_ids(self.user)
+        samples = Sample.objects.filter(project__cluster=cluster)
+        samples = samples if visible is None else samples.filter(project__in=visible)
+        capacity = Node.objects.filter(cluster=cluster).aggregate(
+            cpu=Sum("cpu"), memory=Sum("memory")
+        )
+        return answer_measurements(
+            request,
             [
-                (
-                    "metricType",
-                    (
-                        f"metricType must be some of {', '.join(METRIC_COLUMNS)}, with commas "
-                        "between them."
-                    ),
-                )
-            ]
+                *_pick_samples(query, _sum_samples(samples)),
+                *_pick_used(query, frames),
+                *_pick_shares(query, frames, capacity.get),
+            ],
         )
-    return list(dict.fromkeys(types))
 
 
-def _parse_span(query: ListQuery) -> tuple[datetime, datetime]:
-    start, end = query.moment("start"), query.moment("end")
-    if start is None or end is None:
-        name = "start" if start is None else "end"
-        raise Invalid([(name, f"{name} must be a moment, as 2026-11-21T12:00:00Z.")])
-    if not start < end <= start + MAX_SPAN:
-        raise Invalid([("end", f"end must be after start, and at most {MAX_SPAN.days} days.")])
-    return start, end
+def _load_frames(query: MeasurementQuery, **owner: Any) -> list[LastingFrame]:
+    """Return the frames of an owner; none where none of the types needs them."""
+    if not {*query.types} & {*USED, *SHARES}:
+        return []
+    series = find_series(**owner)
+    if series is None:
+        return []
+    now = timezone.now()
+    sources = owner["workload"].requested_pods if "workload" in owner else 1
+    spacing = choose_spacing(query.span, now, sources, MOST_FILE_BYTES)
+    # Each value that is asked for has a frame, where there is one.
+    part = (query.span.until - query.span.since) // max(1, query.count)
+    return list(iterate_series_frames(series, query.span, now, min(spacing, part)))
 
 
-def _pick_samples(
-    samples: Any, start: datetime, end: datetime, count: int
-) -> list[tuple[datetime, Mapping[str, Any]]]:
-    """Return the newest sample of each of `count` equal parts, at the end of its part.
+def _pick_used(
+    query: MeasurementQuery, frames: list[LastingFrame], pod: Pod | None = None
+) -> Iterator[tuple[str, Values]]:
+    source = None if pod is None else pod.pk
+    for name in query.types:
+        if name in USED:
+            values = pick_values(frames, USED[name], query.span, query.count, source)
+            yield name, _convert_times(values)
 
-    A part without samples has none.
+
+def _pick_shares(
+    query: MeasurementQuery,
+    frames: list[LastingFrame],
+    get_capacity: Callable[[str], Decimal | int | None],
+) -> Iterator[tuple[str, Values]]:
+    for name in query.types:
+        if name in SHARES:
+            metric, capacity = (METRICS_BY_NAME[each] for each in SHARES[name])
+            present = float(get_capacity(metric.name) or 0)
+            shares = pick_shares(frames, metric, capacity, present, query.span, query.count)
+            yield name, _convert_times(shares)
+
+
+def _convert_times(values: list[tuple[int, float]]) -> Values:
+    return [(datetime.fromtimestamp(at, UTC), value) for at, value in values]
+
+
+def _sum_samples(samples: Any) -> Any:
+    """Return the sums of several projects' samples. A sum with something unknown is unknown."""
+    known_counts = {f"known_{name}": Count(name) for name in SAMPLE_COLUMNS.values()}
+    sums = {
+        f"of_{name}": Case(When(**{f"known_{name}": F("rows")}, then=Sum(name)))
+        for name in SAMPLE_COLUMNS.values()
+    }
+    counted = samples.order_by().values("at").annotate(rows=Count("pk"), **known_counts)
+    return counted.annotate(**sums)
+
+
+def _pick_samples(query: MeasurementQuery, samples: Any) -> Iterator[tuple[str, Values]]:
+    """Yield the newest sample of each of equal parts, at the end of its part.
+
+    A part without samples has none. One query, where one of the types needs it.
     """
+    types = [name for name in query.types if name in SAMPLE_COLUMNS]
+    if not types:
+        return
     newest: dict[int, Mapping[str, Any]] = {}
-    part = (end - start) / max(1, count)
-    for sample in samples.filter(at__gte=start, at__lt=end).order_by("at")[:MAX_ROWS]:
-        newest[int((sample["at"] - start) / part)] = sample
-    return (
-        [(start + (number + 1) * part, sample) for number, sample in sorted(newest.items())]
-        if count
-        else []
-    )
-
-
-def _serialize_value(at: datetime, value: object) -> dict[str, Any]:
-    return {"value": str(value), "timestamp": at.astimezone(UTC).isoformat().replace("+00:00", "Z")}
+    part = (query.end - query.start) / max(1, query.count)
+    within = samples.filter(at__gte=query.start, at__lt=query.end).order_by("at")
+    for sample in within[:MAX_ROWS] if query.count else ():
+        newest[int((sample["at"] - query.start) / part)] = sample
+    for name in types:
+        column = f"of_{SAMPLE_COLUMNS[name]}"
+        yield (
+            name,
+            [
+                (query.start + (number + 1) * part, sample[column])
+                for number, sample in sorted(newest.items())
+                if sample[column] is not None
+            ],
+        )

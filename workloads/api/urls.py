@@ -13,7 +13,14 @@ from projects.api.name_availability import PATH as NAME_PATH
 from workloads.api import batch, details, lists, pods, previews, submissions, templates
 from workloads.api.api_description import NotFoundView, SchemaView
 from workloads.api.logs import LogsView
-from workloads.api.metrics import DepartmentMetricsView, ProjectMetricsView
+from workloads.api.metrics import (
+    ClusterMetricsView,
+    DepartmentMetricsView,
+    NodeMetricsView,
+    PodMetricsView,
+    ProjectMetricsView,
+    WorkloadMetricsView,
+)
 from workloads.api.name_availability import WorkloadNameView
 from workloads.api.progress import ProgressView
 from workloads.api.telemetry import WorkloadsTelemetryView
@@ -120,6 +127,18 @@ urlpatterns = [
         LogsView.as_view(),
         name="api-pod-logs",
     ),
+    path(
+        "workloads/<uuid:workload_id>/metrics",
+        WorkloadMetricsView.as_view(),
+        name="api-workload-metrics",
+    ),
+    path(
+        "workloads/<uuid:workload_id>/pods/<str:pod_id>/metrics",
+        PodMetricsView.as_view(),
+        name="api-pod-metrics",
+    ),
+    path("nodes/<int:pk>/metrics", NodeMetricsView.as_view(), name="api-node-metrics"),
+    path("clusters/<uuid:pk>/metrics", ClusterMetricsView.as_view(), name="api-cluster-metrics"),
     *_build_template_paths(),
     path(
         "org-unit/departments/<int:pk>/metrics",

@@ -207,6 +207,11 @@ WORKLOAD = object_schema(
         )
     ),
     totalRunningTimeSeconds=INTEGER,
+    gpuUse=describe_schema(
+        {"type": ["object", "null"], "properties": {"percent": NUMBER, "at": MOMENT}},
+        "The mean use of its GPUs, if it was measured in the last five minutes.",
+    ),
+    idleSince=describe_schema(MAYBE_MOMENT, "Since when none of its GPUs has been used."),
     progress=MAYBE_PROGRESS,
     additionalFields=object_schema(
         attempt=INTEGER, ended=describe_schema(TEXT, 'How its pods ended: "3 succeeded".')

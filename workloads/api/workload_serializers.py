@@ -24,6 +24,7 @@ from workloads.specs import (
     join_command_line,
 )
 from workloads.states import ACTIVE, TERMINAL, Status
+from workloads.utilisation import get_current_use
 
 Body = dict[str, Any]
 
@@ -110,9 +111,22 @@ def serialize_workload(
         if spec.setup.node_pools or not workload.running_pods
         else [DEFAULT_NODE_POOL],
         "totalRunningTimeSeconds": int(running_seconds),
+        "gpuUse": _serialize_gpu_use(workload),
+        "idleSince": format_moment(workload.idle_since),
         "dataDelivery": serialize_preparation(preparation),
         "additionalFields": {"attempt": workload.attempt, "ended": workload.ended},
     } | _serialize_definition(workload, spec)
+
+
+def _serialize_gpu_use(workload: Workload) -> Body | None:
+    """Return how much it uses its GPUs now; None where that is not known. Needs metric_series."""
+    series = getattr(workload, "metric_series", None)
+    if series is None:
+        return None
+    percent = get_current_use(workload.status, series.gpu_use, series.gpu_use_at)
+    if percent is None:
+        return None
+    return {"percent": round(percent, 1), "at": format_moment(series.gpu_use_at)}
 
 
 def _serialize_diagnosis(diagnosis: Diagnosis | None) -> Body | None:

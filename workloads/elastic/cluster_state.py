@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from clusters.models import Cluster
 from clusters.models import Node as NodeRow
 from clusters.project_manifests import QUEUE_PRIORITY, department_queue_name
-from clusters.tasks import split_chunks
+from console.chunks import split_chunks
 from projects.models import Project
 from projects.shares import Share, Shares, derive_parent_shares
 from scheduling import (

@@ -24,6 +24,7 @@ from workloads.journal.disruption_records import (
     record_disruptions,
 )
 from workloads.journal.event_allowance import EventAllowances
+from workloads.journal.gpu_use import record_gpu_use
 from workloads.journal.left_out_events import MAX_EVENTS, record_left_out_events
 from workloads.journal.observed_objects import Kind, Observation, uid_of
 from workloads.journal.observing import (
@@ -88,6 +89,7 @@ __all__ = [
     "record_disruptions",
     "record_failed_job",
     "record_foreign_scaling",
+    "record_gpu_use",
     "record_launch",
     "record_left_out_events",
     "record_listing",

@@ -62,6 +62,8 @@ class AllocationHistory:
     """Of all projects together; None where one of them has no quota."""
     idle: Sequence[float | None]
     """None where it is not known of all projects."""
+    used: Sequence[float | None]
+    """GPU use added up over GPUs; None where it is not known of all projects."""
     running: Sequence[float | None]
     waiting: Sequence[float | None]
 
@@ -101,6 +103,7 @@ def load_history(
         lines=[*lines, *_build_rest_line(lines, _pick_sum(sums, at, "held"))],
         quota=_pick_sum(sums, at, "quota", unless="unlimited"),
         idle=_pick_sum(sums, at, "idle", unless="blind"),
+        used=_pick_sum(sums, at, "used", unless="unmeasured"),
         running=_pick_sum(sums, at, "up"),
         waiting=_pick_sum(sums, at, "queued"),
     )
@@ -155,15 +158,17 @@ def _from_timestamp(seconds: float) -> datetime:
 def _sum_samples(rows: "QuerySet[Sample]") -> dict[datetime, dict[str, Any]]:
     """Return the sums of all projects at each moment.
 
-    `blind` and `unlimited` count those that have no number.
+    `blind`, `unmeasured` and `unlimited` count those that have no number.
     """
     added = rows.values("at").annotate(
         held=Sum("gpus_allocated"),
         quota=Sum("gpus_quota"),
         idle=Sum("gpus_idle"),
+        used=Sum("gpus_used"),
         up=Sum("running"),
         queued=Sum("waiting"),
         blind=Count("id", filter=Q(gpus_idle=None)),
+        unmeasured=Count("id", filter=Q(gpus_used=None)),
         unlimited=Count("id", filter=Q(gpus_quota=None)),
     )
     return {row["at"]: dict(row) for row in added}

@@ -20,8 +20,16 @@ from workloads.states import Status
 
 TEMPLATE = "overview/_project.html"
 CHART = "overview/_project_chart.html"
-STYLES: Sequence[str] = ("vendor/uplot-1.6.32/uPlot.min.css", "css/charts.css")
-SCRIPTS: Sequence[str] = ("vendor/uplot-1.6.32/uPlot.iife.min.js", "js/charts.js")
+STYLES: Sequence[str] = (
+    "vendor/uplot-1.6.32/uPlot.min.css",
+    "css/charts.css",
+    "css/metrics.css",
+)
+SCRIPTS: Sequence[str] = (
+    "vendor/uplot-1.6.32/uPlot.iife.min.js",
+    "js/charts.js",
+    "js/metrics.js",
+)
 GIB = Decimal(1 << 30)
 
 

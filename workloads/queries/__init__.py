@@ -21,7 +21,22 @@ from workloads.queries.disruptions import (
 )
 from workloads.queries.explanations import Explanation, explain_workload, explain_workloads
 from workloads.queries.history import HistoryFilter, load_history
+from workloads.queries.metrics import (
+    MetricsView,
+    iterate_frames,
+    list_measured_pods,
+    pack_metrics,
+    view_metrics,
+)
 from workloads.queries.node_capacity import load_node_capacities
+from workloads.queries.owner_metrics import (
+    MOST_POOL_NODES,
+    MeasuredPart,
+    get_project_part,
+    iterate_part_rows,
+    list_node_parts,
+    pack_part_metrics,
+)
 from workloads.queries.pods import (
     MOST_PODS,
     PodFilter,
@@ -43,12 +58,15 @@ from workloads.queries.workload_diagnosis import WorkloadDiagnosis, diagnose_wor
 
 __all__ = [
     "MOST_PODS",
+    "MOST_POOL_NODES",
     "Changes",
     "DataWorkerView",
     "DeliveryView",
     "EventWords",
     "Explanation",
     "HistoryFilter",
+    "MeasuredPart",
+    "MetricsView",
     "Notice",
     "PodFilter",
     "PreparationView",
@@ -59,7 +77,12 @@ __all__ = [
     "diagnose_workload",
     "explain_workload",
     "explain_workloads",
+    "get_project_part",
+    "iterate_frames",
+    "iterate_part_rows",
     "list_in_projects",
+    "list_measured_pods",
+    "list_node_parts",
     "list_pod_names",
     "load_changes",
     "load_delivery",
@@ -73,6 +96,9 @@ __all__ = [
     "load_position",
     "load_preparations",
     "load_progress_details",
+    "pack_metrics",
+    "pack_part_metrics",
     "select_table_fields",
+    "view_metrics",
     "view_progress",
 ]

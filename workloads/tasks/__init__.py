@@ -13,6 +13,7 @@ from projects.tasks import forget
 from workloads.tasks.disruptions import tell_disruptions
 from workloads.tasks.launching import launch
 from workloads.tasks.limiting import limit
+from workloads.tasks.measuring import measure, measure_all, thin_metrics
 from workloads.tasks.polling import poll, poll_all
 from workloads.tasks.preparing import follow_preparations, resume
 from workloads.tasks.reconciliation import reconcile
@@ -31,6 +32,8 @@ __all__ = [
     "heartbeats",
     "launch",
     "limit",
+    "measure",
+    "measure_all",
     "poll",
     "poll_all",
     "provision",
@@ -45,6 +48,7 @@ __all__ = [
     "sweep",
     "tell_disruptions",
     "thin",
+    "thin_metrics",
     "tidy",
     "tidy_data",
 ]
@@ -60,6 +64,8 @@ _EVERY = {
     "clusters.tasks.heartbeats": 30,
     "workloads.tasks.retaining.retain": 3600,
     "projects.tasks.forget": 3600,
+    "workloads.tasks.measuring.measure_all": settings.OPTIONS.metric_seconds,
+    "workloads.tasks.measuring.thin_metrics": 60,
     "workloads.tasks.sampling.sample": settings.OPTIONS.sample_seconds,
     "workloads.tasks.sampling.thin": 3600,
 }

@@ -23,9 +23,9 @@ from clusters.tasks import (
     is_forbidden,
     record_answer,
     record_failure,
-    split_chunks,
 )
 from console.celery import Step, step
+from console.chunks import split_chunks
 from workloads import journal, manifests
 from workloads.kube_objects import Object, nested_dict
 from workloads.models import Desired, Workload

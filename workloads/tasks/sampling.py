@@ -1,6 +1,6 @@
 """Steps that sample, each minute, what every project has and holds, and thin old samples."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from math import ceil
@@ -11,8 +11,9 @@ from django.db.models import Count, Max, Min, Sum
 from django.utils import timezone
 
 from console.celery import step
+from console.chunks import split_chunks
 from projects.models import Project
-from workloads import utilisation
+from workloads import journal, utilisation
 from workloads.models import Sample, Workload
 from workloads.states import ACTIVE, ENDING, Status
 
@@ -39,15 +40,16 @@ def sample() -> None:
     at = round_to_sample_time(timezone.now(), seconds)
     previous = utilisation.find_latest_sample_time()
     # Covers all of the time since the last sample: a beat may have come late.
-    idle = utilisation.measure_gpu_use(
+    idle = utilisation.load_idle_gpus(
         seconds
         if previous is None
         else max(seconds, ceil((timezone.now() - previous).total_seconds()))
     )
-    utilisation.record_idle_since(idle, at, restart=previous is None)
-    usage = _load_usage()
+    changed = utilisation.record_idle_since(idle, at, restart=previous is None)
+    journal.record_gpu_use(utilisation.load_gpu_use(), at, changed)
+    usage, used = _load_usage(), utilisation.load_used_gpus()
     rows = (
-        _build_sample(at, pk, quota, usage.get(pk, {}), idle)
+        _build_sample(at, pk, quota, usage.get(pk, {}), idle, used.get(pk))
         for pk, quota in Project.objects.there().values_list("pk", "gpu_quota")
     )
     Sample.objects.bulk_create(rows, batch_size=BATCH_SIZE, ignore_conflicts=True)
@@ -78,7 +80,7 @@ def _thin_samples(before: datetime, seconds: int) -> None:
         kept_interval = interval
         if len(surplus) >= MAX_MOMENTS:
             break
-    for chunk in _split_chunks(surplus, 200):
+    for chunk in split_chunks(surplus, 200):
         Sample.objects.filter(at__in=chunk).delete()
 
 
@@ -113,15 +115,22 @@ def _build_sample(
     quota: Decimal | None,
     usage: dict[str, tuple[int, Decimal]],
     idle: utilisation.IdleGpus,
+    used: utilisation.UsedGpus | None,
 ) -> Sample:
     allocated = sum((gpus for _, gpus in usage.values()), _ZERO)
+    # Nothing is idle or used where nothing is held; what is held and has no figures is unknown.
+    idle_gpus = idle.projects.get(pk) if allocated else _ZERO
+    used_gpus = None if allocated else _ZERO
+    # The newest figures may lack a device of which those before told that it is not idle.
+    if idle_gpus is not None and used is not None and used.measured >= allocated:
+        used_gpus = used.used
     return Sample(
         at=at,
         project_id=pk,
         gpus_quota=quota,
         gpus_allocated=allocated,
-        # Nothing is idle where nothing is held; what is held and has no figures is unknown.
-        gpus_idle=idle.projects.get(pk) if allocated else _ZERO,
+        gpus_idle=idle_gpus,
+        gpus_used=used_gpus,
         running=_count_workloads(usage, RUNNING),
         waiting=_count_workloads(usage, WAITING),
     )
@@ -129,7 +138,3 @@ def _build_sample(
 
 def _count_workloads(usage: dict[str, tuple[int, Decimal]], statuses: Iterable[Status]) -> int:
     return sum(usage[status][0] for status in statuses if status in usage)
-
-
-def _split_chunks(moments: list[datetime], size: int) -> Iterator[list[datetime]]:
-    return (moments[start : start + size] for start in range(0, len(moments), size))

@@ -24,12 +24,21 @@ from workloads.rest.submit_command import build_submit_command
 from workloads.rest.writing import build_rest_body, get_rest_path
 from workloads.specs import UnreadableSpec, decode_spec
 from workloads.states import ACTIVE, ENDING
-from workloads.views import data_delivery, describing, logs, pod_changes, rendering, training
+from workloads.views import (
+    data_delivery,
+    describing,
+    logs,
+    metrics,
+    pod_changes,
+    rendering,
+    training,
+)
 from workloads.views.abilities import list_abilities
 from workloads.views.machine_picture import build_picture
 
 TABS = {
     "history": "Event history",
+    "metrics": "Metrics",
     "progress": "Progress",
     "logs": "Logs",
     "details": "Details",
@@ -59,6 +68,8 @@ def details(request: Request, pk: uuid.UUID, tab: str = "history") -> HttpRespon
         context |= _build_history_context(request, workload)
         context |= pod_changes.build_pod_changes_context(request, workload)
         context |= data_delivery.build_delivery_context(request, workload)
+    elif tab == "metrics":
+        context |= metrics.build_metrics_context(request, workload)
     elif tab == "progress":
         context |= training.build_training_context(workload)
     elif tab == "logs":

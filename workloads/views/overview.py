@@ -133,6 +133,7 @@ def _build_allocation_response(request: Request, projects: ProjectIds, file: str
             ],
             "quota": allocation_history.quota,
             "idle": allocation_history.idle,
+            "used": allocation_history.used,
             "running": allocation_history.running,
             "waiting": allocation_history.waiting,
         }
@@ -145,6 +146,7 @@ def _list_allocation_rows(allocation_history: AllocationHistory) -> Iterator[Seq
         *(line.name for line in allocation_history.lines),
         "GPU quota",
         "Idle GPUs",
+        "GPUs in use",
         "Running workloads",
         "Waiting workloads",
     ]
@@ -152,6 +154,7 @@ def _list_allocation_rows(allocation_history: AllocationHistory) -> Iterator[Seq
         *(line.points for line in allocation_history.lines),
         allocation_history.quota,
         allocation_history.idle,
+        allocation_history.used,
         allocation_history.running,
         allocation_history.waiting,
     ]

@@ -96,14 +96,14 @@ class FaultServer:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive()
 
     @property
     def access(self) -> ClusterAccess:
         return ClusterAccess(f"http://127.0.0.1:{self.port}", token="secret-token")
 
-    def wait_for(self, count: int, within: float = 10.0) -> None:
+    def wait_for(self, count: int, within: float = 30.0) -> None:
         """Wait until so many requests have arrived."""
         with self.arrived:
             assert self.arrived.wait_for(lambda: len(self.requests) >= count, within), (

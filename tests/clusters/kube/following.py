@@ -58,7 +58,7 @@ class Following:
         assert self.wait_end(), "it does not stop"
         self.stopped_in = time.monotonic() - began
 
-    def wait_for(self, wanted: Callable[["Following"], Any], within: float = 15.0) -> Any:
+    def wait_for(self, wanted: Callable[["Following"], Any], within: float = 45.0) -> Any:
         """Wait until `wanted` accepts what has come so far, and return its answer."""
         with self._arrived:
             assert self._arrived.wait_for(lambda: wanted(self), within), (
@@ -66,7 +66,7 @@ class Following:
             )
             return wanted(self)
 
-    def wait_end(self, within: float = 10.0) -> bool:
+    def wait_end(self, within: float = 30.0) -> bool:
         self._thread.join(within)
         return not self._thread.is_alive()
 

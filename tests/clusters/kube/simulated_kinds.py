@@ -139,7 +139,7 @@ class Kind:
     def resume(self) -> None:
         """Let it run up to the next point where it can be interrupted."""
         self._go.release()
-        assert self._paused.acquire(timeout=60)
+        assert self._paused.acquire(timeout=180)
 
     def pause(self, seconds: float = 0.0, until: Callable[[], bool] = lambda: False) -> None:
         """Let others run, for so long or until something holds. Called by its own thread."""

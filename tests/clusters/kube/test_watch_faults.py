@@ -110,7 +110,7 @@ def test_a_reset_in_the_middle_of_a_change_loses_nothing() -> None:
 
     def half(exchange: Exchange) -> None:
         # A reset throws away what the client has not read yet.
-        assert seen_first.wait(10)
+        assert seen_first.wait(300)
         exchange.chunk(frame("MODIFIED", "a", 7)[:30])
         exchange.reset()
 

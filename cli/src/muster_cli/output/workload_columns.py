@@ -51,6 +51,16 @@ def _read_running(item: Item) -> str:
     return moments.describe_duration(item.get("totalRunningTimeSeconds") or 0)
 
 
+def _read_use(item: Item) -> str:
+    percent = get_value(item, "gpuUse.percent") if item.get("gpuUse") else None
+    return "" if percent is None else f"{percent:.0f}%"
+
+
+def _read_idle(item: Item) -> str:
+    since = item.get("idleSince")
+    return moments.describe_duration(moments.compute_age(since)) if since else ""
+
+
 WORKLOAD_COLUMNS = [
     TableColumn("NAME", lambda item: item["name"]),
     TableColumn("FRAMEWORK", _read_framework),
@@ -63,6 +73,7 @@ WORKLOAD_COLUMNS = [
     TableColumn("RAN", _read_running, is_wide=True),
     TableColumn("ELASTIC", _read_bounds, is_wide=True),
     TableColumn("PROGRESS", _read_progress, is_wide=True),
+    TableColumn("GPU USE", _read_use, is_wide=True),
     TableColumn("PRIORITY", lambda item: item.get("priorityClassName"), is_wide=True),
     TableColumn("ID", lambda item: item["id"], is_wide=True),
     TableColumn("MESSAGE", lambda item: item.get("phaseMessage")),
@@ -70,6 +81,8 @@ WORKLOAD_COLUMNS = [
 HOLDER_COLUMNS = [
     TableColumn("NAME", lambda item: item["name"]),
     TableColumn("GPUS", _read_gpus),
+    TableColumn("GPU USE", _read_use),
+    TableColumn("IDLE FOR", _read_idle),
     TableColumn("PODS", _read_pods),
     TableColumn("CPU", lambda item: get_value(item, "workloadRequestedResources.cpu.request")),
     TableColumn("RAN", _read_running),

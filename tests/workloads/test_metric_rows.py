@@ -1,0 +1,491 @@
+"""Figures of sweeps in the database: written once, thinned by the clock, deleted when too old."""
+
+import zlib
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models import Count
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoAssertNumQueries
+
+from clusters.metrics.catalogue import METRICS_BY_NAME
+from clusters.metrics.figures import Sweep
+from clusters.models import Cluster, Node
+from projects.models import Project
+from tests.cast import Cast
+from tests.workloads.table_rows import a_pod, a_workload
+from workloads.metrics import compaction, frames, recording, rollups, rows
+from workloads.metrics.frames import Frame, encode_frame
+from workloads.metrics.reading import measure_frame
+from workloads.metrics.resolutions import Resolution
+from workloads.models import MetricRollup, MetricRow, MetricSeries, Pod, Workload
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 11, 27, 12, 0, tzinfo=UTC)
+GPU_USE = METRICS_BY_NAME["gpu_use"].code
+CPU, MEMORY = METRICS_BY_NAME["cpu"].code, METRICS_BY_NAME["memory"].code
+POWER = METRICS_BY_NAME["gpu_power"]
+CPU_CAPACITY = METRICS_BY_NAME["cpu_capacity"].code
+MEMORY_CAPACITY = METRICS_BY_NAME["memory_capacity"].code
+NAMESPACE = "muster-team-a"
+
+
+def a_training(cast: Cast, name: str = "train1", pods: int = 2) -> Workload:
+    workload = a_workload(cast.team_a, name)
+    for number in range(pods):
+        a_pod(workload, index=number)
+    return workload
+
+
+def record(cast: Cast, at: datetime, use: dict[str, float], problem: str = "") -> bool:
+    sweep = Sweep(pods={(NAMESPACE, pod): {GPU_USE: value} for pod, value in use.items()})
+    return recording.record_sweep(cast.cluster.pk, at, sweep, problem)
+
+
+def load(
+    owner: Workload | Node | Project | Cluster,
+    resolution: Resolution = Resolution.RAW,
+    since: datetime = NOW - timedelta(days=1),
+    until: datetime = NOW + timedelta(days=1),
+) -> list[tuple[int, Frame]]:
+    """The frames of an owner, their times in seconds after NOW."""
+    key = owner.metric_series.pk
+    found = rows.load_frames([key], resolution, int(since.timestamp()), int(until.timestamp()))
+    return [(at - int(NOW.timestamp()), frame) for _, (at, frame) in found]
+
+
+def list_use(
+    owner: Workload, resolution: Resolution = Resolution.RAW
+) -> list[tuple[int, list[float]]]:
+    return [(at, list(frame.list_values(GPU_USE))) for at, frame in load(owner, resolution)]
+
+
+def test_a_sweep_is_kept_by_workload_and_pod(cast: Cast) -> None:
+    workload = a_training(cast)
+    other = a_training(cast, "other", pods=1)
+    Node.objects.create(cluster=cast.cluster, name="node-1")
+    sweep = Sweep(
+        pods={
+            (NAMESPACE, "train1-worker-0"): {GPU_USE: 50.0},
+            (NAMESPACE, "train1-worker-1"): {GPU_USE: 25.0, CPU: 2.0},
+            ("muster-team-b", "train1-worker-1"): {GPU_USE: 99.0},
+            (NAMESPACE, "somebody-else"): {GPU_USE: 99.0},
+        },
+        nodes={"node-1": {CPU: 7.0}, "node-2": {CPU: 8.0}},
+    )
+    assert recording.record_sweep(cast.cluster.pk, NOW, sweep, "half of it is missing")
+    [(at, frame)] = load(workload)
+    assert at == 0
+    assert list(frame.ids) == list(workload.pods.order_by("pk").values_list("pk", flat=True))
+    assert list(frame.list_values(GPU_USE)) == [50.0, 25.0]
+    assert list(frame.list_values(CPU))[1:] == [2.0]
+    assert not MetricSeries.objects.filter(workload=other).exists()
+    [(_, of_node)] = load(Node.objects.get(name="node-1"))
+    assert list(of_node.list_values(CPU)) == [7.0]
+    cast.cluster.refresh_from_db()
+    assert (cast.cluster.measured_at, cast.cluster.metrics_at) == (NOW, NOW)
+    assert cast.cluster.metrics_problem == "half of it is missing"
+
+
+def test_running_pods_of_ours_are_those_whose_figures_are_stored(cast: Cast) -> None:
+    workload = a_training(cast)
+    a_pod(workload, index=2, phase="Pending")
+    a_pod(workload, index=3, attempt=workload.attempt + 1)
+    assert recording.load_running_pod_names(cast.cluster.pk) == {
+        (NAMESPACE, "train1-worker-0"),
+        (NAMESPACE, "train1-worker-1"),
+    }
+
+
+def test_projects_and_clusters_have_figures_of_the_whole(cast: Cast) -> None:
+    a_training(cast)
+    Node.objects.create(cluster=cast.cluster, name="node-1")
+    Node.objects.create(cluster=cast.cluster, name="node-2")
+    devices = METRICS_BY_NAME["gpus_measured"].code
+    sweep = Sweep(
+        pods={
+            (NAMESPACE, "train1-worker-0"): {GPU_USE: 90.0, devices: 3.0, CPU: 1.0},
+            (NAMESPACE, "train1-worker-1"): {GPU_USE: 10.0, devices: 1.0},
+        },
+        nodes={"node-1": {CPU: 7.0}, "node-2": {CPU: 9.0}},
+    )
+    recording.record_sweep(cast.cluster.pk, NOW, sweep, "")
+    [(_, of_project)] = load(cast.team_a)
+    assert list(of_project.list_values(GPU_USE)) == [70.0]
+    assert list(of_project.list_values(CPU)) == [1.0]
+    [(_, of_cluster)] = load(Cluster.objects.get(pk=cast.cluster.pk))
+    assert list(of_cluster.list_values(CPU)) == [16.0]
+
+
+def test_nodes_have_the_capacity_of_what_was_measured_of_them(cast: Cast) -> None:
+    for name, cpu, memory in (("node-1", 8, 64), ("node-2", 16, 128), ("node-3", 0, 0)):
+        Node.objects.create(cluster=cast.cluster, name=name, cpu=Decimal(cpu), memory=memory)
+    sweep = Sweep(nodes={"node-1": {CPU: 7.0, MEMORY: 32.0}, "node-2": {CPU: 9.0}, "node-3": {}})
+    recording.record_sweep(cast.cluster.pk, NOW, sweep, "")
+    [(_, of_node)] = load(Node.objects.get(name="node-2"))
+    assert list(of_node.list_values(CPU_CAPACITY)) == [16.0]
+    assert list(of_node.list_values(MEMORY_CAPACITY)) == []
+    [(_, of_cluster)] = load(Cluster.objects.get(pk=cast.cluster.pk))
+    assert list(of_cluster.list_values(CPU_CAPACITY)) == [24.0]
+    assert list(of_cluster.list_values(MEMORY_CAPACITY)) == [64.0]
+
+
+def test_what_is_unknown_of_a_node_is_no_capacity(cast: Cast) -> None:
+    Node.objects.create(cluster=cast.cluster, name="node-1")
+    recording.record_sweep(cast.cluster.pk, NOW, Sweep(nodes={"node-1": {CPU: 7.0}}), "")
+    [(_, of_node)] = load(Node.objects.get(name="node-1"))
+    assert list(of_node.codes) == [CPU]
+
+
+def test_a_moment_is_written_once(cast: Cast) -> None:
+    workload = a_training(cast)
+    assert record(cast, NOW, {"train1-worker-0": 50.0})
+    assert not record(cast, NOW, {"train1-worker-0": 60.0})
+    assert not record(cast, NOW - timedelta(seconds=15), {"train1-worker-0": 60.0})
+    assert list_use(workload) == [(0, [50.0])]
+
+
+def test_a_sweep_without_figures_leaves_a_gap_and_its_reason(cast: Cast) -> None:
+    workload = a_training(cast)
+    record(cast, NOW, {"train1-worker-0": 50.0})
+    record(cast, NOW + timedelta(seconds=15), {}, "Prometheus cannot be reached.")
+    record(cast, NOW + timedelta(seconds=30), {"train1-worker-0": 70.0})
+    assert list_use(workload) == [(0, [50.0]), (30, [70.0])]
+    cluster = Cluster.objects.get(pk=cast.cluster.pk)
+    assert (cluster.metrics_at, cluster.metrics_problem) == (NOW + timedelta(seconds=30), "")
+
+
+def test_a_sweep_writes_one_statement_for_many_workloads(cast: Cast) -> None:
+    for number in range(20):
+        a_training(cast, f"train{number}", pods=1)
+    use = {f"train{number}-worker-0": 1.0 for number in range(20)}
+    record(cast, NOW - timedelta(seconds=15), use)
+    with CaptureQueriesContext(
+        connection,
+    ) as few:
+        record(cast, NOW, dict(list(use.items())[:1]))
+    with CaptureQueriesContext(connection) as many:
+        record(cast, NOW + timedelta(seconds=15), use)
+    assert len(many) == len(few)
+
+
+def test_what_ended_is_not_measured(cast: Cast) -> None:
+    workload = a_training(cast)
+    Pod.objects.filter(name="train1-worker-1").update(phase="Succeeded")
+    record(cast, NOW, {"train1-worker-0": 50.0, "train1-worker-1": 50.0})
+    assert list_use(workload) == [(0, [50.0])]
+
+
+def roll_up_until(minutes: float) -> None:
+    rollups.roll_up(NOW + timedelta(minutes=minutes, seconds=rollups.get_grace()))
+
+
+def test_minutes_and_ten_minutes_are_made_once_each(cast: Cast) -> None:
+    workload = a_training(cast, pods=1)
+    roll_up_until(0)
+    for number in range(80):
+        record(cast, NOW + timedelta(seconds=15 * number), {"train1-worker-0": float(number)})
+    roll_up_until(1)
+    assert list_use(workload, Resolution.MINUTE) == [(0, [1.5])]
+    roll_up_until(1)
+    roll_up_until(20)
+    minutes = list_use(workload, Resolution.MINUTE)
+    assert [at for at, _ in minutes] == [60 * number for number in range(20)]
+    assert minutes[19] == (1140, [77.5])
+    tens = list_use(workload, Resolution.TEN_MINUTES)
+    assert [at for at, _ in tens] == [0, 600]
+    assert tens[1][1] == pytest.approx([59.5], rel=0.01)
+
+
+def test_a_workload_that_restarted_has_no_more_power_than_it_had(cast: Cast) -> None:
+    workload = a_training(cast)
+    roll_up_until(0)
+    for seconds in range(0, 600, 15):
+        # Each attempt has a pod of its own; the second comes amid a minute.
+        pod = "train1-worker-0" if seconds < 330 else "train1-worker-1"
+        sweep = Sweep(pods={(NAMESPACE, pod): {POWER.code: 400.0}})
+        recording.record_sweep(cast.cluster.pk, NOW + timedelta(seconds=seconds), sweep, "")
+    roll_up_until(10)
+    for resolution in Resolution:
+        for _, frame in load(workload, resolution):
+            assert measure_frame(frame, POWER) == pytest.approx(400.0, rel=0.01)
+    [(_, merged)] = load(workload, Resolution.TEN_MINUTES)
+    assert [measure_frame(merged, POWER, source=key) for key in merged.ids] == [400.0, 400.0]
+    assert merged.list_presence() == pytest.approx([0.55, 0.45], rel=0.01)
+
+
+@pytest.mark.parametrize("seconds", [5, 75, 300])
+@pytest.mark.parametrize("phase", [0.0, 0.3, 0.6, 0.99])
+def test_rare_sweeps_come_in_time_to_be_rolled_up(
+    cast: Cast, settings: Any, seconds: int, phase: float
+) -> None:
+    settings.OPTIONS = settings.OPTIONS.model_copy(update={"metric_seconds": seconds})
+    workload = a_training(cast, pods=1)
+    end = 1800
+    # A sweep begins amid its interval, takes 40 s, and is stored under the interval's beginning.
+    sweeps = [(at + int(phase * seconds) + 40, at) for at in range(0, end, seconds)]
+    thinnings = [(at, None) for at in range(-60, end + 600, 60)]
+    for now, at in sorted(sweeps + thinnings, key=lambda event: event[0]):
+        if at is None:
+            rollups.roll_up(NOW + timedelta(seconds=now))
+        else:
+            record(cast, NOW + timedelta(seconds=at), {"train1-worker-0": 50.0})
+    minutes = [at for at, _ in list_use(workload, Resolution.MINUTE)]
+    assert minutes == sorted({at // 60 * 60 for _, at in sweeps})
+    tens = [at for at, _ in list_use(workload, Resolution.TEN_MINUTES)]
+    assert tens == sorted({at // 600 * 600 for _, at in sweeps})
+
+
+def test_after_a_long_pause_it_catches_up_in_turns(cast: Cast) -> None:
+    workload = a_training(cast, pods=1)
+    roll_up_until(0)
+    for number in range(90):
+        record(cast, NOW + timedelta(minutes=number), {"train1-worker-0": 50.0})
+    roll_up_until(90)
+    assert len(list_use(workload, Resolution.MINUTE)) == rollups.MOST_MOMENTS
+    for _ in range(3):
+        roll_up_until(90)
+    assert len(list_use(workload, Resolution.MINUTE)) == 90
+    assert len(list_use(workload, Resolution.TEN_MINUTES)) == 9
+
+
+def test_what_no_row_has_any_more_is_not_waited_for(cast: Cast) -> None:
+    workload = a_training(cast, pods=1)
+    roll_up_until(0)
+    later = timedelta(days=30)
+    record(cast, NOW + later, {"train1-worker-0": 50.0})
+    for _ in range(13):
+        rollups.roll_up(NOW + later + timedelta(minutes=2))
+    assert [at for at, _ in load(workload, Resolution.MINUTE, until=NOW + 2 * later)] == [
+        later.total_seconds()
+    ]
+
+
+def test_a_damaged_row_stops_no_other(cast: Cast) -> None:
+    workload, other = a_training(cast, pods=1), a_training(cast, "other", pods=1)
+    roll_up_until(0)
+    record(cast, NOW, {"train1-worker-0": 50.0, "other-worker-0": 40.0})
+    MetricRow.objects.filter(series=other.metric_series.pk).update(data=b"\x01\x02\x03")
+    roll_up_until(1)
+    assert list_use(workload, Resolution.MINUTE) == [(0, [50.0])]
+    assert list_use(other) == []
+
+
+def test_rows_are_deleted_by_age(cast: Cast) -> None:
+    workload = a_training(cast, pods=1)
+    for hours in (0, 5, 7):
+        record(cast, NOW + timedelta(hours=hours), {"train1-worker-0": 50.0})
+    rollups.delete_old_rows(NOW + timedelta(hours=8))
+    assert [at // 3600 for at, _ in list_use(workload)] == [5, 7]
+    rollups.delete_old_rows(NOW + timedelta(days=1))
+    assert list_use(workload) == []
+
+
+def test_a_deleted_workload_takes_its_series_along(cast: Cast) -> None:
+    workload = a_training(cast, pods=1)
+    record(cast, NOW, {"train1-worker-0": 50.0})
+    workload.delete()
+    assert not MetricSeries.objects.filter(project=None).exists()
+    rollups.delete_old_rows(NOW + timedelta(days=1))
+    assert not MetricRow.objects.exists()
+
+
+def record_minutes(cast: Cast, count: int, step: int = 30, *pods: str) -> None:
+    """Record a figure of each pod every `step` seconds, and make the coarser ones."""
+    roll_up_until(0)
+    for seconds in range(0, 60 * count, step):
+        use = {pod: float(seconds % 97) for pod in pods or ("train1-worker-0",)}
+        record(cast, NOW + timedelta(seconds=seconds), use)
+        if seconds % 600 == 0:
+            roll_up_until(seconds / 60)
+    roll_up_until(count)
+
+
+def compact_until(minutes: float) -> None:
+    compaction.compact_rows(NOW + timedelta(minutes=minutes, seconds=rollups.get_grace()))
+
+
+def count_rows() -> dict[int, int]:
+    """The number of rows by what is stored as their resolution."""
+    return dict(
+        MetricRow.objects.order_by("resolution")
+        .values_list("resolution")
+        .annotate(number=Count("series"))
+    )
+
+
+def list_all_use(workload: Workload) -> list[list[tuple[int, list[float]]]]:
+    return [list_use(workload, each) for each in Resolution]
+
+
+def test_finished_rows_are_packed_and_read_as_before(cast: Cast) -> None:
+    workload = a_training(cast, pods=1)
+    record_minutes(cast, 75)
+    before = list_all_use(workload)
+    assert [len(each) for each in before] == [150, 75, 7]
+    counts = count_rows()
+    for _ in range(4):
+        compact_until(75)
+    # Of raw rows 7 times 10 are finished, of those of minutes an hour; of both series.
+    assert count_rows() == {
+        0: counts[0] - 2 * 70,
+        1: counts[1] - 2 * 6,
+        2: counts[2],
+        rows.PACKED[Resolution.RAW]: 2 * 7,
+        rows.PACKED[Resolution.MINUTE]: 2,
+    }
+    assert list_all_use(workload) == before
+
+
+def test_rows_of_ten_minutes_are_packed_by_six_hours(cast: Cast) -> None:
+    workload = a_training(cast, pods=1)
+    record_minutes(cast, 370, 300)
+    before = list_all_use(workload)
+    for _ in range(15):
+        compact_until(370)
+    assert count_rows()[rows.PACKED[Resolution.TEN_MINUTES]] == 2
+    assert list_all_use(workload) == before
+
+
+@pytest.mark.parametrize(("since", "until"), [(0, 1), (12, 17), (9, 11), (19, 21), (25, 40)])
+def test_any_part_is_read_of_packed_rows(cast: Cast, since: int, until: int) -> None:
+    workload = a_training(cast, pods=1)
+    record_minutes(cast, 40)
+    part = (NOW + timedelta(minutes=since), NOW + timedelta(minutes=until))
+    before = [at for at, _ in load(workload, Resolution.RAW, *part)]
+    compact_until(25)
+    assert before == list(range(60 * since, 60 * until, 30))
+    assert [at for at, _ in load(workload, Resolution.RAW, *part)] == before
+
+
+def test_what_is_packed_is_read_in_one_query(
+    cast: Cast, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    workload = a_training(cast, pods=1)
+    record_minutes(cast, 25)
+    compact_until(25)
+    assert workload.metric_series
+    with django_assert_num_queries(1):
+        assert len(list_use(workload)) == 50
+
+
+def test_packing_goes_on_where_it_ended(cast: Cast) -> None:
+    workload = a_training(cast, pods=1)
+    record_minutes(cast, 75)
+    before = list_all_use(workload)
+    number = rows.PACKED[Resolution.RAW]
+    for packed in (2, 4, 6, 7, 7):
+        compact_until(75)
+        assert count_rows()[number] == 2 * packed
+    # As if it had been killed before it noted how far it came.
+    MetricRollup.objects.filter(resolution=number).update(until=int(NOW.timestamp()))
+    for _ in range(4):
+        compact_until(75)
+    assert count_rows()[number] == 2 * 7
+    assert list_all_use(workload) == before
+
+
+def test_a_frame_that_comes_after_the_packing_is_read(cast: Cast) -> None:
+    workload = a_training(cast, pods=1)
+    record_minutes(cast, 20)
+    compact_until(20)
+    key = workload.metric_series.pk
+    for minute in (0, 5):
+        at = int(NOW.timestamp()) + 60 * minute + 7
+        rows.append_frames(Resolution.RAW, at, {key: encode_frame(7, {1: {GPU_USE: 50.0}})})
+    assert {7, 307} <= {at for at, _ in list_use(workload)}
+    assert len(list_use(workload)) == 42
+    # Packed anew, it is one stream more of the same row.
+    MetricRollup.objects.filter(resolution=rows.PACKED[Resolution.RAW]).delete()
+    compact_until(20)
+    assert len(list_use(workload)) == 42
+    assert 0 not in count_rows()
+
+
+def test_a_damaged_row_is_not_packed_and_stops_no_other(cast: Cast) -> None:
+    workload, other = a_training(cast, pods=1), a_training(cast, "other", pods=1)
+    record_minutes(cast, 15, 30, "train1-worker-0", "other-worker-0")
+    before, start = list_use(workload), int(NOW.timestamp()) // 60
+    damaged = MetricRow.objects.filter(series=other.metric_series.pk, start=start + 5)
+    damaged.update(data=b"\x01\x02\x03")
+    compact_until(15)
+    assert count_rows()[rows.PACKED[Resolution.RAW]] == 2
+    assert list_use(workload) == before
+    assert len(list_use(other)) == 28
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x01\x02\x03", zlib.compress(bytes(frames.MAX_UNPACKED + 2))]
+)
+def test_a_packed_row_that_is_damaged_is_left_out(cast: Cast, data: bytes) -> None:
+    workload, other = a_training(cast, pods=1), a_training(cast, "other", pods=1)
+    record_minutes(cast, 15, 30, "train1-worker-0", "other-worker-0")
+    compact_until(15)
+    MetricRow.objects.filter(
+        resolution=rows.PACKED[Resolution.RAW], series=other.metric_series.pk
+    ).update(data=data)
+    assert len(list_use(workload)) == 30
+    assert len(list_use(other)) == 10
+
+
+def test_what_another_process_packs_meanwhile_is_packed_once(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = a_training(cast, pods=1)
+    record_minutes(cast, 15)
+    before = list_all_use(workload)
+    pack_rows = frames.pack_rows
+    others = [compact_until]
+
+    def pack_late(given: Iterable[tuple[int, bytes]]) -> bytes:
+        packed = pack_rows(given)
+        if others:
+            others.pop()(15)
+        return packed
+
+    monkeypatch.setattr(compaction, "pack_rows", pack_late)
+    compact_until(15)
+    assert not others
+    assert count_rows()[rows.PACKED[Resolution.RAW]] == 2
+    assert list_all_use(workload) == before
+
+
+def test_packed_rows_are_deleted_when_all_of_them_is_too_old(cast: Cast) -> None:
+    workload = a_training(cast, pods=1)
+    record_minutes(cast, 40)
+    compact_until(40)
+    rollups.delete_old_rows(NOW + timedelta(hours=6, minutes=19))
+    assert list_use(workload)[0][0] == 600
+    rollups.delete_old_rows(NOW + timedelta(hours=6, minutes=20))
+    assert list_use(workload)[0][0] == 1200
+    rollups.delete_old_rows(NOW + timedelta(days=1))
+    assert list_use(workload) == []
+
+
+def test_nothing_is_packed_before_the_coarser_figures_are_made(cast: Cast) -> None:
+    a_training(cast, pods=1)
+    compact_until(60)
+    assert not MetricRollup.objects.exists()
+    roll_up_until(0)
+    for minute in range(30):
+        record(cast, NOW + timedelta(minutes=minute), {"train1-worker-0": 50.0})
+    compact_until(60)
+    assert set(count_rows()) == {0}
+
+
+def test_many_rows_are_appended_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "BATCH_SIZE", 3)
+    at = int(NOW.timestamp())
+    data = {key: encode_frame(0, {key: {GPU_USE: float(key)}}) for key in range(1, 9)}
+    data |= {5: data[5] + encode_frame(1, {7: dict.fromkeys(range(9), 3.0)})}
+    rows.append_frames(Resolution.RAW, at, data)
+    rows.append_frames(Resolution.RAW, at + 30, dict(list(data.items())[::2]))
+    found = dict(MetricRow.objects.values_list("series", "data"))
+    assert {key: bytes(each) for key, each in found.items()} == {
+        key: each + each * (key % 2) for key, each in data.items()
+    }
