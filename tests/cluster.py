@@ -57,7 +57,7 @@ class LocalKube:
     def log(self) -> str:
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
-    def start(self, within: float = 30.0) -> "LocalKube":
+    def start(self, within: float = 90.0) -> "LocalKube":
         """Start and wait until the server says that it is ready. Raises DidNotStart, with its log,
         when it does not.
         """
@@ -118,7 +118,7 @@ class LocalKube:
         if process.poll() is None:
             process.send_signal(how)
         try:
-            return process.wait(40)
+            return process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -65,7 +65,7 @@ class WebServer:
         assert self._process is not None, "the server is not running"
         return self._process.pid
 
-    def start(self, within: float = 60.0, arguments: tuple[str, ...] = ()) -> "WebServer":
+    def start(self, within: float = 180.0, arguments: tuple[str, ...] = ()) -> "WebServer":
         """Start on a migrated database, and wait until it listens. `arguments` are more of
         uvicorn's. Raises DidNotStart, with its log.
         """
@@ -113,7 +113,7 @@ class WebServer:
         """
         return self._run("-c", f"import django\ndjango.setup()\n{code}")
 
-    def stop(self, within: float = 20.0) -> None:
+    def stop(self, within: float = 60.0) -> None:
         """End it with SIGTERM; killed where that is not enough."""
         process, self._process = self._process, None
         if process is None:
@@ -142,7 +142,7 @@ class WebServer:
             text=True,
             cwd=ROOT,
             env=self.environment,
-            timeout=120,
+            timeout=360,
         )
         assert done.returncode == 0, (
             f"{arguments[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}"

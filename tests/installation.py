@@ -75,7 +75,7 @@ class Installation:
         assert self._process is not None, "it does not run"
         return self._process.pid
 
-    def start(self, within: float = 90.0) -> "Installation":
+    def start(self, within: float = 270.0) -> "Installation":
         """Start and wait until it says that it is ready. Raises DidNotStart with what it said."""
         self._process = self.begin()
         deadline = time.monotonic() + within
@@ -110,7 +110,7 @@ class Installation:
             cwd=self.cwd,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
         )
         assert done.returncode == 2, f"it ended with {done.returncode}: {done.stdout}{done.stderr}"
         return done.stderr
@@ -129,7 +129,11 @@ class Installation:
         return {name: pid for name, (pid, _) in kept.items()}
 
     def kill_one(self, name: str) -> int:
-        """kill -9 of one process; the number it had."""
+        """kill -9 of one process; the number it had.
+
+        One that has ended a moment ago is waited for.
+        """
+        eventually(lambda: name in self.pids())
         pid = self.pids()[name]
         os.kill(pid, signal.SIGKILL)
         return pid
@@ -168,7 +172,7 @@ class Installation:
             return 0
         process.send_signal(how)
         try:
-            return process.wait(40)
+            return process.wait(120)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -194,7 +198,7 @@ def running(data: Path) -> list[str]:
     return found
 
 
-def eventually(what: Callable[[], Any], within: float = 60.0) -> Any:
+def eventually(what: Callable[[], Any], within: float = 180.0) -> Any:
     """Wait until it gives something true; what it gave. Fails with the last thing it gave."""
     deadline = time.monotonic() + within
     while not (given := what()):

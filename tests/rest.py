@@ -66,7 +66,7 @@ class Client:
                 f"{self.url}/api/v1{path}", data, self._headers, method=method
             )
             try:
-                with urllib.request.urlopen(request, timeout=60) as answer:
+                with urllib.request.urlopen(request, timeout=180) as answer:
                     return read(answer.read())
             except urllib.error.HTTPError as error:
                 raise Refused(error.code, error.read().decode(errors="replace")) from None
@@ -151,7 +151,7 @@ class Reader:
         form = urllib.parse.urlencode(
             {"csrfmiddlewaretoken": token, "username": username, "password": password}
         )
-        self._browser.open(f"{url}/sign-in", form.encode(), timeout=60).read()
+        self._browser.open(f"{url}/sign-in", form.encode(), timeout=180).read()
 
     def post(self, path: str) -> None:
         """Press a button. Raises HTTPError for any other status than success."""
@@ -159,7 +159,7 @@ class Reader:
             self.page("/workloads").partition('name="csrf-token" content="')[2].partition('"')[0]
         )
         form = urllib.parse.urlencode({"csrfmiddlewaretoken": token})
-        self._browser.open(f"{self.url}{path}", form.encode(), timeout=60).close()
+        self._browser.open(f"{self.url}{path}", form.encode(), timeout=180).close()
 
     def send(self, path: str, fields: Mapping[str, Sequence[str]]) -> tuple[str, str]:
         """Send a form as it was filled in; the path and the HTML of the page that it leads to.
@@ -168,7 +168,7 @@ class Reader:
         """
         form = urllib.parse.urlencode(fields, doseq=True)
         try:
-            with self._browser.open(f"{self.url}{path}", form.encode(), timeout=60) as answer:
+            with self._browser.open(f"{self.url}{path}", form.encode(), timeout=180) as answer:
                 return urllib.parse.urlsplit(answer.url).path, answer.read().decode()
         except urllib.error.HTTPError as error:
             wrong = re.findall(r'_error">.*', error.read().decode(errors="replace"))
@@ -176,7 +176,7 @@ class Reader:
 
     def open(self, path: str) -> Any:
         """The answer, to read while it lasts. Raises HTTPError for any status but success."""
-        return self._browser.open(f"{self.url}{path}", timeout=60)
+        return self._browser.open(f"{self.url}{path}", timeout=180)
 
     def page(self, path: str) -> str:
         """The page's HTML. Raises HTTPError for any other status than success."""

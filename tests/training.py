@@ -66,7 +66,7 @@ def condition(api: Api, name: str, kind: str) -> Object | None:
     )
 
 
-def wait_for_end(api: Api, name: str, within: float = 60) -> str:
+def wait_for_end(api: Api, name: str, within: float = 180) -> str:
     """Wait for the job's end and give the condition that says how it ended."""
     return str(
         eventually(

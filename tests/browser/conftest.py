@@ -30,7 +30,7 @@ COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 """What differs from theme to theme, which are colours and nothing else."""
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 WIDTHS = (360, 1280, 1920)
-LIMIT = 30_000
+LIMIT = 60_000
 """Milliseconds that anything in the browser may take; far more than it does."""
 
 ANSWERED = (

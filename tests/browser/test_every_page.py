@@ -41,7 +41,19 @@ UNSEEN: dict[str, str] = {
         ("log-window", "log-search", "log-stream", "log-download", "wizard-save"), ANSWERS
     ),
     **dict.fromkeys((name for name in EVERY if name.startswith("api-")), ANSWERS),
-    **dict.fromkeys(("overview-allocation", "overview-csv", "project-allocation"), ANSWERS),
+    **dict.fromkeys(
+        ("overview-allocation", "overview-csv", "project-allocation"),
+        ANSWERS,
+    ),
+    **dict.fromkeys(
+        (
+            "workload-metric-frames",
+            "project-metric-frames",
+            "node-metric-frames",
+            "node-pool-metric-frames",
+        ),
+        ANSWERS,
+    ),
     **dict.fromkeys(
         (
             "workload-head",

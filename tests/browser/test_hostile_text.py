@@ -39,7 +39,7 @@ MARKED = "<u onmouseover='window.owned=1'>hostile</u>" + IMAGE
 PODS = "/api/v1/namespaces/muster-team-a/pods"
 EVENTS = "/api/v1/namespaces/muster-team-a/events"
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 
 @dataclass(frozen=True)

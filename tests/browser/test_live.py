@@ -19,7 +19,7 @@ LOST = ("Failed to load resource: net::ERR_", "htmx:sendError", "htmx:afterReque
 """What Chromium says of a server that is killed."""
 RUNS_WITHIN = 120_000
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ ENDS_WITHIN = 120_000
 FOR_EVER = "sh -c 'while :; do echo still training; sleep 0.2; done'"
 RANKED = ("master-0", "worker-0", "worker-1")
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 
 def test_the_walk_with_a_mouse(visitor: Page) -> None:

@@ -14,7 +14,7 @@ from tests.cast import PASSWORD
 
 NEW_PASSWORD = "a whole new battery"
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ def run_dialect(person: CommandLine, line: str, code: int = 0) -> Outcome:
         stdin=subprocess.DEVNULL,
         cwd=person.home,
         env=person.environment,
-        timeout=120,
+        timeout=360,
     )
     outcome = Outcome(done.returncode, done.stdout, done.stderr)
     assert outcome.code == code, (line, outcome)
@@ -355,7 +355,7 @@ def test_starting_imports_no_more_than_muster_does(bob: CommandLine, console: Co
             env=bob.environment,
             cwd=bob.home,
             check=True,
-            timeout=60,
+            timeout=180,
         )
         return set(done.stdout.rpartition("|")[2].split())
 

@@ -15,7 +15,7 @@ LINES = 50_000
 """Of each of two pods."""
 BATCH = 500
 KILLED = ("web", "follow", "web", "capture", "web")
-PATIENCE = 600.0
+PATIENCE = 1800.0
 
 
 @pytest.fixture

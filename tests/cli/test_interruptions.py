@@ -20,7 +20,7 @@ from muster_cli.actions.dialect_scripts import DIALECTS
 from tests.cli.running import CommandLine, Console, build_command
 
 INTERRUPT = b"\x03"
-WITHIN = 120.0
+WITHIN = 360.0
 CURSOR = re.compile(rb"\x1b\[\?25([hl])|\x1b\[\?(1049|1047|47)([hl])")
 """What hides and shows the cursor, and what changes to another screen and back."""
 LONG = (

@@ -13,7 +13,7 @@ SUBMIT = (
 )
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_workload_is_walked_through_its_life(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()

@@ -104,7 +104,7 @@ class Writer:
                     self.count += 1
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_follower_loses_and_doubles_nothing_over_restarts_of_the_server(
     tmp_path: Path, stranger: CommandLine
 ) -> None:

@@ -260,7 +260,7 @@ def test_it_ends_with_its_input_and_with_ctrl_c(bob: CommandLine) -> None:
         capture_output=True,
         text=True,
         env=environment,
-        timeout=60,
+        timeout=180,
     )
     assert ended.returncode == 0
     assert "Traceback" not in ended.stderr
@@ -309,7 +309,7 @@ def test_other_commands_load_nothing_of_it(bob: CommandLine) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=180,
     )
     assert done.stdout.splitlines()[-1] == "[]"
 

@@ -29,7 +29,7 @@ from muster_cli.output.terminal import (
     cut_text,
     measure_text,
 )
-from muster_cli.output.workload_columns import read_status
+from muster_cli.output.workload_columns import HOLDER_COLUMNS, read_status
 from tests.cli.running import CommandLine, build_command, build_interruptible_command
 
 ROWS = [
@@ -59,6 +59,17 @@ def test_a_table_in_a_file_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     lines = render_table(["NAME", "STATUS", "MESSAGE"], ROWS, Terminal(io.StringIO()))
     assert "x" * 200 in lines[1]
+
+
+def test_who_holds_gpus_is_shown_with_how_they_are_used() -> None:
+    cells = {column.title: column.read for column in HOLDER_COLUMNS}
+    item = {"gpuUse": {"percent": 41.4, "at": "2026-11-27T12:00:00Z"}, "idleSince": None}
+    assert (cells["GPU USE"](item), cells["IDLE FOR"](item)) == ("41%", "")
+    idle = {"gpuUse": {"percent": 0.0}, "idleSince": "2026-11-27T12:00:00Z"}
+    assert cells["GPU USE"](idle) == "0%"
+    assert cells["IDLE FOR"](idle)
+    # A server that knows nothing of it.
+    assert (cells["GPU USE"]({}), cells["IDLE FOR"]({})) == ("", "")
 
 
 def test_the_widest_columns_give_way_first() -> None:
@@ -167,7 +178,7 @@ def run_in_terminal(who: CommandLine, *arguments: str, **variables: str) -> str:
         stderr=subprocess.DEVNULL,
         cwd=who.home,
         env=who.environment | {"COLUMNS": "60", "TERM": "xterm"} | variables,
-        timeout=120,
+        timeout=360,
         check=True,
     )
     os.close(theirs)
@@ -196,7 +207,7 @@ def test_an_answer_that_nobody_reads_to_its_end_is_no_failure(bob: CommandLine) 
         cwd=bob.home,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=360,
     )
     assert "Traceback" not in done.stderr
     assert len(done.stdout.splitlines()) == 1

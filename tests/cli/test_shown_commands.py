@@ -168,7 +168,7 @@ def paste(who: CommandLine, folder: Path, command: str) -> "subprocess.Completed
         cwd=folder,
         env=who.environment | {"PATH": path},
         stdin=subprocess.DEVNULL,
-        timeout=120,
+        timeout=360,
     )
 
 
@@ -186,7 +186,7 @@ TEMPLATE = {
 }
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_assets_are_made_again_by_the_commands_of_their_pages(
     alice: CommandLine, console: Console, tmp_path: Path
 ) -> None:
@@ -252,7 +252,7 @@ print(json.dumps(shown))
 """
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_workloads_are_made_again_by_the_commands_of_their_pages(
     bob: CommandLine, console: Console, tmp_path: Path
 ) -> None:

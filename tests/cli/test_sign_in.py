@@ -196,7 +196,7 @@ class Browser:
         return self._open(urllib.request.Request(f"{self.url}{path}", data, headers))
 
     def _open(self, request: urllib.request.Request) -> "Browser":
-        with self._opener.open(request, timeout=60) as answer:
+        with self._opener.open(request, timeout=180) as answer:
             self.page = answer.read().decode()
         return self
 

@@ -57,7 +57,7 @@ def test_it_runs_from_its_wheel_without_the_server(wheel: Path, tmp_path: Path) 
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=180,
     )
     assert "--gpus" in done.stdout
     assert done.stdout.splitlines()[-1] == "[]"

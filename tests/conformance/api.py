@@ -324,7 +324,7 @@ def _tls(credentials: Credentials) -> ssl.SSLContext:
     return context
 
 
-def eventually(condition: Callable[[], Any], within: float = 30.0) -> Any:
+def eventually(condition: Callable[[], Any], within: float = 90.0) -> Any:
     """Call the condition until its answer is true, and return that; fail with the last answer after
     `within` seconds.
     """

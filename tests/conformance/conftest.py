@@ -64,7 +64,7 @@ def api(kubeconfig: Path) -> Iterator[Api]:
         lambda: all(
             client.get(kind.path(), labelSelector="no=such").status == 200 for kind in CUSTOM
         ),
-        within=90,
+        within=270,
     )
     yield client
     client.close()

@@ -280,7 +280,7 @@ def sample(kind: Kind, name: str) -> Object:
 
 
 def create_pod(
-    api: Api, namespace: str, obj: Object, *, within: float = 10.0, dry: bool = False
+    api: Api, namespace: str, obj: Object, *, within: float = 30.0, dry: bool = False
 ) -> Object:
     """Create a pod (or only ask for it, when `dry`), waiting for the namespace's default service
     account where the cluster insists on one.

@@ -289,7 +289,7 @@ def test_a_dry_run_is_asked_for(core: Any, namespace: str) -> None:
 def test_a_log_is_read_and_followed(core: Any, api: Api, namespace: str, image: str) -> None:
     create_pod(api, namespace, shell_pod(image, "for n in 1 2 3; do echo line $n; done"))
     eventually(
-        lambda: core.read_namespaced_pod("pod", namespace).status.phase == "Succeeded", within=90
+        lambda: core.read_namespaced_pod("pod", namespace).status.phase == "Succeeded", within=270
     )
     answer = core.read_namespaced_pod_log("pod", namespace, tail_lines=2, _preload_content=False)
     assert answer.data == b"line 2\nline 3\n"

@@ -230,7 +230,7 @@ def kinds_documented(api: Api, group_version: str) -> set[str]:
 
 def test_openapi_v3_points_to_a_document_per_group_version(api: Api) -> None:
     assert {"api/v1", "apis/batch/v1"} <= set(api.get("/openapi/v3").ok()["paths"])
-    eventually(lambda: "PyTorchJob" in kinds_documented(api, "apis/kubeflow.org/v1"), within=120)
+    eventually(lambda: "PyTorchJob" in kinds_documented(api, "apis/kubeflow.org/v1"), within=360)
 
 
 def test_openapi_v3_says_that_patches_can_be_validated_strictly(api: Api) -> None:

@@ -83,7 +83,7 @@ def wait_ended(api: Api, namespace: str, name: str = "pod") -> None:
         lambda: (
             api.get(PODS.path(namespace, name)).ok()["status"]["phase"] in ("Succeeded", "Failed")
         ),
-        within=90,
+        within=270,
     )
 
 
@@ -147,7 +147,8 @@ def test_a_log_is_read_from_a_moment_on(api: Api, namespace: str, image: str) ->
 def test_a_followed_log_comes_while_it_is_written(api: Api, namespace: str, image: str) -> None:
     create_pod(api, namespace, shell_pod(image, "echo first; sleep 4; echo last"))
     eventually(
-        lambda: api.get(PODS.path(namespace, "pod")).ok()["status"]["phase"] != "Pending", within=90
+        lambda: api.get(PODS.path(namespace, "pod")).ok()["status"]["phase"] != "Pending",
+        within=270,
     )
     with api.stream(log_path(namespace), accept="*/*", follow="true") as stream:
         assert stream.line() == b"first\n"
@@ -171,7 +172,7 @@ def test_a_run_that_failed_can_still_be_read(api: Api, namespace: str, image: st
         answer = api.get(log_path(namespace), accept="*/*", previous="true")
         return answer.text.splitlines() if answer.status == 200 else []
 
-    assert eventually(previous, within=90) == ["gone"]
+    assert eventually(previous, within=270) == ["gone"]
 
 
 @pytest.mark.pods
@@ -193,7 +194,7 @@ def test_a_container_that_waits_has_no_log_yet(api: Api, namespace: str, image: 
     def waiting() -> bool:
         return api.get(log_path(namespace), accept="*/*", container="main").status == 400
 
-    eventually(waiting, within=90)
+    eventually(waiting, within=270)
     refusal = api.get(log_path(namespace), accept="*/*", container="main").expect_refusal(
         400, "BadRequest"
     )
@@ -205,4 +206,4 @@ def test_a_container_that_waits_has_no_log_yet(api: Api, namespace: str, image: 
 @pytest.mark.pods
 def test_the_log_goes_with_its_pod(api: Api, namespace: str, log_of_ended_pod: str) -> None:
     api.delete(PODS.path(namespace, "pod")).ok()
-    eventually(lambda: api.get(log_of_ended_pod, accept="*/*").status == 404, within=60)
+    eventually(lambda: api.get(log_of_ended_pod, accept="*/*").status == 404, within=180)

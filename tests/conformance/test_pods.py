@@ -15,7 +15,7 @@ def wait_phase(api: Api, namespace: str, phase: str, name: str = "pod") -> Objec
         obj: Object = api.get(PODS.path(namespace, name)).ok()
         return obj if obj["status"]["phase"] == phase else None
 
-    found: Object = eventually(fetch_in_phase, within=90)
+    found: Object = eventually(fetch_in_phase, within=270)
     return found
 
 
@@ -186,7 +186,7 @@ def test_a_failing_container_is_started_again(api: Api, namespace: str, image: s
         ]
         return statuses[0] if statuses[0].get("restartCount", 0) >= 1 else None
 
-    container = eventually(restarted, within=90)
+    container = eventually(restarted, within=270)
     assert container["lastState"]["terminated"]["exitCode"] == 1
 
 

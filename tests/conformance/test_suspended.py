@@ -69,7 +69,7 @@ def test_a_held_job_makes_pods_only_when_it_is_let_go_on(
         return len(api.get(PODS.format(namespace), labelSelector=selector).ok()["items"])
 
     made = api.post(kind.path(namespace), job).ok(201)
-    eventually(lambda: find_true_condition(api.get(path).ok(), "Suspended"), within=60)
+    eventually(lambda: find_true_condition(api.get(path).ok(), "Suspended"), within=180)
     assert count_pods() == 0
     api.patch(path, build_resumption(made), MERGE).expect_refusal(409, "Conflict")
     assert count_pods() == 0
@@ -78,8 +78,8 @@ def test_a_held_job_makes_pods_only_when_it_is_let_go_on(
         # Its controller may write to it between the two: then it is read again.
         return api.patch(path, build_resumption(api.get(path).ok()), MERGE).status == 200
 
-    eventually(resume, within=60)
-    eventually(lambda: count_pods() > 0, within=60)
-    eventually(lambda: not find_true_condition(api.get(path).ok(), "Suspended"), within=60)
+    eventually(resume, within=180)
+    eventually(lambda: count_pods() > 0, within=180)
+    eventually(lambda: not find_true_condition(api.get(path).ok(), "Suspended"), within=180)
     metadata = api.get(path).ok()["metadata"]
     assert metadata["annotations"]["muster.dev/waits-for-data"] == "false"

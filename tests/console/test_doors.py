@@ -162,7 +162,7 @@ def test_what_a_process_that_is_started_alone_writes_is_its_users_alone(tmp_path
     with started("manage.py", "migrate", "--verbosity", "0") as migrating:
         assert migrating.wait(100) == 0
     with started("-m", "console", "beat") as beat:
-        until = time.monotonic() + 100
+        until = time.monotonic() + 300
         while (
             not list(tmp_path.glob("beat-schedule*"))
             and beat.poll() is None

@@ -50,7 +50,7 @@ def _count_queries(session: str, address: str) -> int | None:
     return len(queries) if answer.status_code == 200 else None
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("rows", [60, 1000])
 def test_every_table_takes_the_queries_that_stand_here(db: None, rows: int) -> None:
     sessions = create_rows(rows)

@@ -51,7 +51,7 @@ def plain_view(request: HttpRequest) -> HttpResponse:
 def waiting_view(request: HttpRequest) -> HttpResponse:
     """Answers only while another one is answered, too."""
     record_thread("view")
-    together.wait(20)
+    together.wait(60)
     return HttpResponse("waited")
 
 

@@ -110,7 +110,7 @@ def test_every_process_refuses_in_words(
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert done.returncode != 0
     assert reason in done.stderr
@@ -127,7 +127,7 @@ def test_every_process_of_the_procfile_can_be_started_alone(name: str) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert (done.returncode, done.stderr.partition("\n")[0]) == (
         2,

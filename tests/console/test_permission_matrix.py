@@ -23,7 +23,7 @@ from tests.console.permission_table import OWN, TABLE, Need
 
 __all__ = ["permission_world"]
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 _TOKEN = re.compile(r'(name="csrf[^"]*"|csrf-token")[^>]*>|content="[A-Za-z0-9]{64}"')
 

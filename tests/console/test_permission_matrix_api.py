@@ -12,7 +12,7 @@ from tests.console.permission_subjects import (
 
 __all__ = ["permission_world"]
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.mark.parametrize("name", [name for name in ASKED if name.startswith("api-")])

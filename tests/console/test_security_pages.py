@@ -80,7 +80,7 @@ def list_answers(world: World, client: Browser) -> Iterator[tuple[str, HttpRespo
             yield f"{name}{query} {headers}", answer
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_no_text_of_any_row_is_markup_on_any_page(world: World) -> None:
     left = hostile_rows.create_rows_of_every_model()
     assert hostile_rows.fill_hostile_texts() > 60

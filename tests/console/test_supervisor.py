@@ -32,7 +32,7 @@ def shell(name: str, script: str, directory: Path, **more: object) -> Service:
     )  # type: ignore[arg-type]
 
 
-async def wait_until(what: Callable[[], object], within: float = 30.0) -> None:
+async def wait_until(what: Callable[[], object], within: float = 90.0) -> None:
     async with asyncio.timeout(within):
         while not what():  # noqa: ASYNC110 - what is waited for happens in another process
             await asyncio.sleep(0.01)
@@ -249,6 +249,8 @@ def test_what_was_left_behind_is_found_and_ended(tmp_path: Path) -> None:
         assert found == {"deaf": left.pid}
         await pids.end_processes(found, within=0.2)
         assert await left.wait() == -9
+        # Its last sleep has the pipe a moment longer.
+        await left.stdout.read()
 
     asyncio.run(story())
 

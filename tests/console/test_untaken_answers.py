@@ -16,7 +16,7 @@ from console import web_connections
 from console.connection_bounds import ConnectionBounds
 from console.web_connections import BoundedProtocol
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 PER_ADDRESS = 4
 BUFFER = 4096
 """Bytes that the system keeps of a connection, on either side, as far as it lets itself be told."""

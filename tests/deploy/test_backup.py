@@ -17,7 +17,7 @@ from tests.cluster import ROOT
 from tests.deploy.documented import blocks
 from tests.installation import clean_environment
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 POSTGRES = os.environ.get("MUSTER_DATABASE_URL", "")
 SHOWN = (
@@ -53,7 +53,7 @@ class Console:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=360,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

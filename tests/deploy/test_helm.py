@@ -233,7 +233,7 @@ def test_helm_renders_the_same(values: Object, tmp_path: Any) -> None:
             ],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             env=os.environ | {"HELM_NO_PLUGINS": "1"},
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -97,7 +97,7 @@ def families(
             is_watched = found.get("muster_watch_age_seconds")
             return found if is_complete and is_watched and is_watched.samples else None
 
-        yield eventually(scrape, within=150)
+        yield eventually(scrape, within=450)
 
 
 def load_rules() -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from tests.deploy.image import Image
 
 pytestmark = [
     pytest.mark.skipif(not confined.is_supported(), reason="this kernel has no Landlock"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
 ]
 
 LISTENS = re.compile(r"Uvicorn running on http://0\.0\.0\.0:(\d+)")
@@ -42,7 +42,7 @@ class Container:
     def said(self) -> str:
         return self.out.read_text(errors="replace")
 
-    def until(self, pattern: "re.Pattern[str]", within: float = 60.0) -> "re.Match[str]":
+    def until(self, pattern: "re.Pattern[str]", within: float = 180.0) -> "re.Match[str]":
         """Wait until it says that."""
         deadline = time.monotonic() + within
         while (found := pattern.search(self.said)) is None:
@@ -51,7 +51,7 @@ class Container:
             time.sleep(0.05)
         return found
 
-    def ended(self, within: float = 60.0) -> int:
+    def ended(self, within: float = 180.0) -> int:
         return self.process.wait(within)
 
     def stop(self) -> int:
@@ -79,7 +79,7 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server.write_settings()
     with subprocess.Popen(server.command(), stdout=subprocess.DEVNULL) as process:
         try:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 60
             while not asyncio.run(server.is_ready()):
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
@@ -134,7 +134,7 @@ def test_the_other_processes_run_show_that_they_live_and_stop(
     alive.unlink(missing_ok=True)
     process = Container(image, environment, name, "-m", "console", name)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not alive.exists():
             assert process.process.poll() is None, process.said
             assert time.monotonic() < deadline, process.said
@@ -159,6 +159,6 @@ def test_no_keys_of_the_build_are_left(image: Image) -> None:
 
 def fetch_page(url: str, host: str) -> str:
     request = urllib.request.Request(url, headers={"Host": host, "X-Forwarded-Proto": "https"})
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         body: bytes = answer.read()
         return body.decode()

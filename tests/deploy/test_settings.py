@@ -23,7 +23,7 @@ def test_a_directory_without_collected_files_is_refused_in_words(tmp_path: Path,
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert done.returncode == 2
     assert (

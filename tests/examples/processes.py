@@ -35,10 +35,10 @@ class Process:
     def log(self) -> str:
         return self.output.read_text()
 
-    def wait(self, within: float = 60) -> int:
+    def wait(self, within: float = 180) -> int:
         return self.process.wait(within)
 
-    def awaited(self, pattern: str, within: float = 60) -> re.Match[str]:
+    def awaited(self, pattern: str, within: float = 180) -> re.Match[str]:
         """Wait for `pattern` in the output, and return its first match."""
         found: re.Match[str] = wait_until(
             lambda: re.search(pattern, self.log, re.MULTILINE), within, lambda: self.log

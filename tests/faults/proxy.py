@@ -23,7 +23,7 @@ from clusters.kube.access import ClusterAccess
 from tests.clusters.kube.faults import Exchange, FaultServer, Request, status
 
 TOKEN = "a-token"
-PATIENCE = 20.0
+PATIENCE = 60.0
 FRESH = 0.5
 """Seconds for which an idle connection to the cluster is used again."""
 

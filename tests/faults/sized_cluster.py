@@ -227,7 +227,7 @@ class SizedCluster:
             process.terminate()
         for process in self.followers.values():
             try:
-                process.wait(20)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -237,7 +237,7 @@ class SizedCluster:
     @contextlib.contextmanager
     def query(self) -> Iterator[sqlite3.Connection]:
         """A connection to the database, whose changes are committed at the end."""
-        connection = sqlite3.connect(self.data / "muster.sqlite3", timeout=30)
+        connection = sqlite3.connect(self.data / "muster.sqlite3", timeout=90)
         try:
             with connection:
                 yield connection
@@ -261,7 +261,7 @@ class SizedCluster:
     @contextlib.contextmanager
     def lock_database(self) -> Iterator[None]:
         """Let nobody write: a backup that copies the file, or somebody's shell."""
-        connection = sqlite3.connect(self.data / "muster.sqlite3", timeout=30, isolation_level=None)
+        connection = sqlite3.connect(self.data / "muster.sqlite3", timeout=90, isolation_level=None)
         try:
             connection.execute("BEGIN IMMEDIATE")
             yield

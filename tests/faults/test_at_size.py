@@ -21,7 +21,7 @@ SMALL = {"cpuCoreRequest": 0.05, "cpuMemoryRequest": "20M"}
 SILENT = "has not answered since"
 NOT_WRITTEN = "has not been written down since"
 LOCKED = "The database does not answer as it should."
-POLLED_WITHIN = 60.0
+POLLED_WITHIN = 180.0
 """Seconds for what was under way at the poll."""
 TAKEN_WITHIN = LEASE + 60
 
@@ -66,7 +66,7 @@ def leave_without_api(cluster: SizedCluster, seconds: float) -> None:
     with Changes(cluster, random.Random(2)) as changes:
         eventually(lambda: changes.made)
         cluster.kube.kill()
-        eventually(lambda: SILENT in cluster.reader.page("/workloads"), within=60)
+        eventually(lambda: SILENT in cluster.reader.page("/workloads"), within=180)
         time.sleep(seconds)
         assert "sized-0" in cluster.reader.page("/workloads")
         before = changes.made
@@ -78,25 +78,25 @@ def leave_without_api(cluster: SizedCluster, seconds: float) -> None:
             troubles.add(cluster.trouble)
             return SILENT not in cluster.reader.page("/workloads")
 
-        eventually(is_back, within=90)
+        eventually(is_back, within=270)
         # That the server has forgotten its history (410) is no state of the cluster.
         assert not [each for each in troubles if "remembers" in each]
     assert_polled(cluster, f"no API for {seconds:g} s")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_database_that_is_locked_for_a_while_loses_no_change(cluster: SizedCluster) -> None:
     lock_while_pods_change(cluster, 4)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_an_api_that_comes_back_without_its_history_is_listed_anew(
     cluster: SizedCluster,
 ) -> None:
     leave_without_api(cluster, 2)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_clock_that_is_set_back_an_hour_keeps_no_dead_follower_s_lease(
     cluster: SizedCluster,
 ) -> None:
@@ -113,7 +113,7 @@ def test_a_clock_that_is_set_back_an_hour_keeps_no_dead_follower_s_lease(
     assert_polled(cluster, "the clock was set back")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_follower_whose_lease_was_stolen_spoils_nothing(cluster: SizedCluster) -> None:
     leader = cluster.holder
     with Changes(cluster, random.Random(4)) as changes:
@@ -126,7 +126,7 @@ def test_a_follower_whose_lease_was_stolen_spoils_nothing(cluster: SizedCluster)
     assert_polled(cluster, "the lease was stolen")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_full_disk_is_told_and_loses_no_change(disk: Path) -> None:
     with SizedCluster(disk, disk / "var") as cluster:
         program = Program(cluster.web.url, PASSWORD, username="alice")
@@ -211,7 +211,7 @@ def live_history(cluster: SizedCluster, seed: int) -> None:
     assert_polled(cluster, f"history of the seed {seed} ({names})")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_after_any_of_a_few_histories_the_database_is_as_the_cluster_is(
     cluster: SizedCluster,
 ) -> None:
@@ -241,7 +241,7 @@ def test_a_database_that_is_locked_for_half_a_minute_refuses_in_words_and_loses_
         with pytest.raises(Refused, match=LOCKED) as refusal:
             program.submit("while-locked", compute=SMALL)
         assert refusal.value.status == 503
-        eventually(lambda: NOT_WRITTEN in cluster.reader.page("/workloads"), within=30)
+        eventually(lambda: NOT_WRITTEN in cluster.reader.page("/workloads"), within=90)
         time.sleep(max(0.0, began + 30 - time.monotonic()))
     assert_polled(cluster, "locked for 30 s")
     eventually(lambda: NOT_WRITTEN not in cluster.reader.page("/workloads"), within=TAKEN_WITHIN)

@@ -48,20 +48,20 @@ def refused_on_a_page(reader: Reader, workload: str, disk: Path) -> urllib.error
     raise AssertionError(f"{MOST} changes found room")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_on_a_full_disk_a_submission_is_made_or_refused_in_words(disk: Path) -> None:
     with Installation(disk / "var", admin_password=PASSWORD).migrated() as installation:
         eventually(lambda: set(installation.pids()) == PROCESSES)
         program, reader = Program(installation.url, PASSWORD), Reader(installation.url, PASSWORD)
         there = program.submit("there", **SHORT)
-        all_over(lambda: [now] if (now := program.phase(there)) != "Completed" else [], within=60)
+        all_over(lambda: [now] if (now := program.phase(there)) != "Completed" else [], within=180)
         *taken, refused = until_refused(program, disk)
         assert "there" in reader.page("/workloads?q=there")
         told = refused_on_a_page(reader, there, disk)
         assert (told.code, FULL in told.read().decode()) == (507, True)
         (disk / "filler").unlink()
         again = program.submit(refused, **SHORT)
-        all_over(lambda: [now] if (now := program.phase(again)) != "Completed" else [], within=120)
+        all_over(lambda: [now] if (now := program.phase(again)) != "Completed" else [], within=360)
         assert set(program.listed()) == {"there", *taken, refused}
         program.delete(there)
         eventually(lambda: "there" in program.listed(deleted="true"))

@@ -89,7 +89,7 @@ def kills_while_submitting(installation: Installation, chance: random.Random, co
     api.close()
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_eight_submissions_survive_the_kills(
     installation: Installation, chance: random.Random
 ) -> None:

@@ -101,7 +101,7 @@ def whole_logs_under_kills(
     assert rows == {f"{name}.0": ["complete", [], ""] for name in names}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_logs_are_whole_after_each_process_was_killed(installation: Installation) -> None:
     whole_logs_under_kills(installation, 400, 12, len(VICTIMS))
 

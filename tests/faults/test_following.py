@@ -156,7 +156,7 @@ def test_credentials_that_expire_in_the_middle_of_a_watch_are_told_and_new_ones_
         expired_at = timezone.now()
         proxy.tokens = {"another"}
         proxy.cut()
-        eventually(lambda: rows.exclude(unreachable_since=None).exists(), within=60)
+        eventually(lambda: rows.exclude(unreachable_since=None).exists(), within=180)
         cluster = rows.get()
         assert "credentials" in cluster.trouble
         assert cluster.unreachable_since is not None
@@ -165,7 +165,7 @@ def test_credentials_that_expire_in_the_middle_of_a_watch_are_told_and_new_ones_
         cluster.kubeconfig = proxy.kubeconfig("another")
         cluster.save(update_fields=["kubeconfig"])
         eventually(
-            lambda: Workload.objects.filter(pk=workload.pk, status="Stopped").exists(), within=60
+            lambda: Workload.objects.filter(pk=workload.pk, status="Stopped").exists(), within=180
         )
         eventually(lambda: rows.filter(unreachable_since=None, trouble="").exists())
 

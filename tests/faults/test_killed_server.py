@@ -72,7 +72,7 @@ def rounds(tmp_path: Path, count: int) -> None:
     assert running(data) == []
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_ten_kills_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
     rounds(tmp_path, 10)
 

@@ -35,7 +35,7 @@ def test_it_runs_anywhere_and_with_next_to_no_environment(tmp_path: Path) -> Non
     with installation:
         program = Program(installation.url, PASSWORD)
         here = program.submit("here", **SHORT)
-        all_over(lambda: [now] if (now := program.phase(here)) != "Completed" else [], within=60)
+        all_over(lambda: [now] if (now := program.phase(here)) != "Completed" else [], within=180)
         assert "digest" in program.log(here, "here-master-0")
     assert installation.running() == []
 

@@ -32,7 +32,7 @@ def cluster_api(place: Place) -> Iterator[Api]:
             client.get(kind.path("default")).status == 200
             for kind in jobs.list_served_kinds(client)
         ),
-        within=90,
+        within=270,
     )
     yield client
     client.close()

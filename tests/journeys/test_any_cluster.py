@@ -21,7 +21,7 @@ from workloads.queries.workload_diagnosis import diagnose_workload
 from workloads.specs import Framework, NewClaim
 from workloads.states import Status
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 TRAINER = "TrainJob"
 HELLO = "echo hello from the pod; sleep 1"

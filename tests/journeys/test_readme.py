@@ -25,7 +25,7 @@ def block(heading: str) -> str:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not on this machine")
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_the_walk_by_curl_runs_to_its_end(tmp_path: Path) -> None:
     with Installation(tmp_path / "var", admin_password=PASSWORD) as muster:
         given = os.environ | {"MUSTER": muster.url, "MUSTER_PASSWORD": PASSWORD}

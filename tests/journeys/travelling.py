@@ -40,7 +40,7 @@ from workloads.specs import (
 )
 from workloads.tasks.sweeping import find_next_step
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 @dataclass

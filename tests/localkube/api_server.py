@@ -29,7 +29,7 @@ from localkube.resources import NAMESPACES
 from localkube.store import Store
 
 TOKEN = "a-token-for-tests"
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 class FakeMachine:

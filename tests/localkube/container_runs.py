@@ -59,7 +59,7 @@ def wait_until_ended(directory: Path) -> runs.Exited:
 
 
 def wait_until_running(directory: Path) -> runs.Running:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90
     while not isinstance(state := runs.read_run_state(directory), runs.Running):
         assert not isinstance(state, runs.Exited), state
         assert time.monotonic() < end, state

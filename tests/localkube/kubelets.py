@@ -19,7 +19,7 @@ from localkube.resources import EVENTS, NAMESPACES, PODS
 from localkube.store import Store
 
 T = TypeVar("T")
-PATIENCE = 30.0
+PATIENCE = 90.0
 TEAM = "team-a"
 ANY_IMAGE = "busybox"
 

@@ -101,7 +101,7 @@ def test_a_followed_log_comes_as_it_is_written_and_ends_with_its_reader(api: Api
     assert not api.machine.reader_left.is_set()
     response.close()
     connection.close()
-    assert api.machine.reader_left.wait(10)
+    assert api.machine.reader_left.wait(60)
 
 
 def test_a_followed_log_that_says_nothing_begins_all_the_same(api: ApiServer) -> None:
@@ -111,5 +111,5 @@ def test_a_followed_log_that_says_nothing_begins_all_the_same(api: ApiServer) ->
     assert response.status == 200
     api.wait(api.listener.stop(5.0))
     assert response.read() == b""
-    assert api.machine.reader_left.wait(10)
+    assert api.machine.reader_left.wait(60)
     connection.close()

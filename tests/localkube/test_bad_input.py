@@ -56,7 +56,7 @@ def alive(server: LocalKube) -> Iterator[None]:
     pid, said = server.pid, len(server.log)
     yield
     client = Api.from_kubeconfig(server.kubeconfig)
-    eventually(lambda: answers(client), within=30)
+    eventually(lambda: answers(client), within=90)
     client.close()
     assert server.pid == pid
     assert "Traceback" not in server.log[said:]
@@ -79,7 +79,7 @@ def raw(server: LocalKube) -> ssl.SSLSocket:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    plain = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    plain = socket.create_connection(("127.0.0.1", server.port), timeout=60)
     return context.wrap_socket(plain)
 
 
@@ -232,7 +232,7 @@ def test_a_patch_cannot_make_a_small_object_huge(server: LocalKube, client: Api)
     ],
 )
 def test_what_is_not_tls_is_dropped(server: LocalKube, sent: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as plain:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as plain:
         with suppress(ConnectionError):
             plain.sendall(sent)
             plain.shutdown(socket.SHUT_WR)
@@ -290,7 +290,7 @@ def test_a_flood_of_connections_is_survived(server: LocalKube) -> None:
         visitor.close()
         assert memory(server) - before < 128 * MIB
         flood.stdin.close()
-        flood.wait(20)
+        flood.wait(60)
 
 
 def test_a_server_out_of_descriptors_recovers(tmp_path: Path) -> None:
@@ -304,9 +304,9 @@ def test_a_server_out_of_descriptors_recovers(tmp_path: Path) -> None:
             assert flood.stdout is not None
             flood.stdout.readline()
             flood.stdin.close()
-            flood.wait(20)
+            flood.wait(60)
         visitor = Api.from_kubeconfig(small.kubeconfig)
-        eventually(lambda: answers(visitor), within=30)
+        eventually(lambda: answers(visitor), within=90)
         visitor.post(HOME, configmap("after")).ok(201)
         visitor.close()
 

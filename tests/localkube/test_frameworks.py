@@ -22,7 +22,7 @@ from tests.conformance.api import MERGE, Api, Object, eventually
 from tests.frameworks import MPIRUN, PYTHON, needs_frameworks
 from tests.training import PODS, digests, steps
 
-pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(400), needs_frameworks]
+pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(900), needs_frameworks]
 
 Logs = Mapping[str, str]
 ENV = [{"name": "OMP_NUM_THREADS", "value": "1"}]
@@ -121,7 +121,7 @@ class Run:
             "",
         )
 
-    def succeeded(self, within: float = 180) -> Logs:
+    def succeeded(self, within: float = 540) -> Logs:
         """Wait for the end, which must be a good one; the logs. The figures are printed."""
         how = eventually(lambda: self.condition("Succeeded", "Failed"), within)
         every = self.logs()

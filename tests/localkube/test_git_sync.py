@@ -61,7 +61,7 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def sync(
-    root: Path, repo: str, within: float = 30, path: str = os.environ["PATH"], **settings: str
+    root: Path, repo: str, within: float = 90, path: str = os.environ["PATH"], **settings: str
 ) -> "subprocess.CompletedProcess[str]":
     env = {
         "PATH": path,

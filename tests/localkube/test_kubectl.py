@@ -53,7 +53,9 @@ class Kubectl:
         """Run to the end; `given` is written to its standard input as YAML."""
         with self.popen(*arguments) as process:
             try:
-                out, err = process.communicate(yaml.safe_dump(given) if given else None, timeout=60)
+                out, err = process.communicate(
+                    yaml.safe_dump(given) if given else None, timeout=180
+                )
             except BaseException:
                 process.kill()
                 raise
@@ -320,7 +322,7 @@ def test_usage_is_measured(kubectl: Kubectl) -> None:
     kubectl("wait", "--for=condition=Ready", "pod/pod", "--timeout=30s")
     measured = eventually(
         lambda: re.search(r"^pod +(\d+)m +\d+Mi", kubectl.run("top", "pods").stdout, re.MULTILINE),
-        within=60,
+        within=180,
     )
     assert int(measured[1]) > 0
     assert re.search(r"^localkube +\d+m +\d+% +\d+Mi +\d+%", kubectl("top", "nodes"), re.MULTILINE)

@@ -71,7 +71,7 @@ def run_job(kubectl: Kubectl) -> dict[str, str]:
         container = replica["template"]["spec"]["containers"][0]
         container["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
     kubectl("create", "-f", "-", given=job)
-    eventually(lambda: kubectl("get", "pods").count("1/1") == 2, within=60)
+    eventually(lambda: kubectl("get", "pods").count("1/1") == 2, within=180)
     return {
         pod["metadata"]["name"]: pod["spec"]["nodeName"]
         for pod in kubectl.json("get", "pods")["items"]
@@ -101,7 +101,7 @@ def test_a_drained_node_hands_its_pods_to_another(kubectl: Kubectl) -> None:
     node = run_job(kubectl)["job-worker-0"]
     shown = kubectl("drain", node, "--timeout=60s")
     assert f"node/{node} drained" in shown
-    eventually(lambda: is_running_elsewhere(kubectl, "job-worker-0", node), within=60)
+    eventually(lambda: is_running_elsewhere(kubectl, "job-worker-0", node), within=180)
     assert "SchedulingDisabled" in kubectl("get", "node", node)
     kubectl("uncordon", node)
     assert "SchedulingDisabled" not in kubectl("get", "node", node)
@@ -119,20 +119,20 @@ def test_a_stopped_node_is_lost_and_its_work_goes_on_once_it_is_out_of_service(
 ) -> None:
     node = run_job(kubectl)["job-worker-0"]
     kubectl("annotate", "node", node, f"{STOPPED}=true")
-    eventually(lambda: list_unready(kubectl) == [node], within=60)
+    eventually(lambda: list_unready(kubectl) == [node], within=180)
     eventually(
         lambda: "deletionTimestamp" in (find_pod(kubectl, "job-worker-0") or {})["metadata"],
-        within=60,
+        within=180,
     )
     assert "does not answer" in kubectl.refused("logs", "job-worker-0")
     kubectl("taint", "node", node, "node.kubernetes.io/out-of-service=x:NoExecute")
-    eventually(lambda: is_running_elsewhere(kubectl, "job-worker-0", node), within=60)
+    eventually(lambda: is_running_elsewhere(kubectl, "job-worker-0", node), within=180)
 
 
 def test_a_stopped_node_comes_back(kubectl: Kubectl) -> None:
     node = run_job(kubectl)["job-worker-0"]
     kubectl("annotate", "node", node, f"{STOPPED}=true")
-    eventually(lambda: list_unready(kubectl) == [node], within=60)
+    eventually(lambda: list_unready(kubectl) == [node], within=180)
     first = (find_pod(kubectl, "job-worker-0") or {})["metadata"]["uid"]
     kubectl("annotate", "node", node, f"{STOPPED}-")
     eventually(lambda: list_unready(kubectl) == [])
@@ -145,4 +145,4 @@ def test_a_stopped_node_comes_back(kubectl: Kubectl) -> None:
             and pod["status"]["phase"] == "Running"
         )
 
-    eventually(is_made_anew, within=60)
+    eventually(is_made_anew, within=180)

@@ -28,7 +28,7 @@ def start(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A start that must fail, to its end."""
     command = [sys.executable, "-m", "localkube", *arguments, "--die-with", str(os.getpid())]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=30, cwd=ROOT, check=False
+        command, capture_output=True, text=True, timeout=90, cwd=ROOT, check=False
     )
 
 
@@ -115,7 +115,7 @@ def test_it_runs_on_when_nobody_reads_what_it_says(tmp_path: Path) -> None:
         assert api.get("/readyz", accept="*/*").text == "ok"
         api.close()
         server.terminate()
-        assert (server.wait(30), server.stderr.read() if server.stderr else b"") == (0, b"")
+        assert (server.wait(60), server.stderr.read() if server.stderr else b"") == (0, b"")
 
 
 def test_a_taken_port_is_named_with_what_to_do(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_closed_standard_streams_are_no_reason_to_fail(tmp_path: Path) -> None:
     eventually(lambda: api.get("/readyz", accept="*/*").status == 200)
     api.close()
     server.terminate()
-    assert server.wait(30) == 0
+    assert server.wait(60) == 0
 
 
 @pytest.mark.parametrize("file", ["server.pem", "token"])

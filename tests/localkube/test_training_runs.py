@@ -116,7 +116,7 @@ def test_stopping_and_starting_again_brings_running_jobs_back(tmp_path: Path) ->
 
 
 @needs_torch
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 def test_real_torch_averages_gradients_over_gloo(api: Api) -> None:
     def rank(count: int) -> Object:
         return replica(
@@ -128,7 +128,7 @@ def test_real_torch_averages_gradients_over_gloo(api: Api) -> None:
         )
 
     name = submit(api, job("ddp", {"Master": rank(1), "Worker": rank(2)}))
-    assert wait_for_end(api, name, within=180) == "Succeeded", logs(api, name)
+    assert wait_for_end(api, name, within=540) == "Succeeded", logs(api, name)
     assert len(digests(logs(api, name))) == 1
 
 
@@ -175,7 +175,7 @@ def elastic(name: str, checkpoints: Path) -> Object:
 
 
 @needs_torch
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_an_elastic_job_that_loses_a_worker_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     checkpoints = tmp_path / "checkpoints"
     checkpoints.mkdir()
@@ -184,11 +184,11 @@ def test_an_elastic_job_that_loses_a_worker_goes_on_from_its_checkpoint(tmp_path
     ) as own:
         api = Api.from_kubeconfig(own.kubeconfig)
         name = submit(api, elastic("elastic", checkpoints))
-        eventually(lambda: any(steps(log) for log in logs(api, name).values()), within=90)
-        eventually(lambda: any(checkpoints.iterdir()), within=60)
+        eventually(lambda: any(steps(log) for log in logs(api, name).values()), within=270)
+        eventually(lambda: any(checkpoints.iterdir()), within=180)
         lost = next(pod for pod in pods(api, name) if pod["metadata"]["name"].endswith("-worker-2"))
         api.delete(f"{PODS}/{lost['metadata']['name']}", {"gracePeriodSeconds": 0}).ok()
-        assert wait_for_end(api, name, within=180) == "Succeeded", logs(api, name)
+        assert wait_for_end(api, name, within=540) == "Succeeded", logs(api, name)
         every = logs(api, name)
         assert any("resumed" in log for log in every.values()), every
         again = next(

@@ -112,7 +112,7 @@ def test_passwords_are_hashed_a_few_at_a_time(cast: Cast) -> None:
         finally:
             for _ in range(hashing.MAX_CONCURRENT):
                 hashing.hash_slots.release()
-        assert checked.result(timeout=60)
+        assert checked.result(timeout=180)
 
 
 @pytest.mark.parametrize("name", ["nobody", "gone", "robot"])

@@ -19,7 +19,7 @@ from tests.console.address_world import World
 from tests.console.addresses import ASYNC, EVERY
 from tests.console.fast_browser import BROWSER
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 PAGES = sorted(name for name, address in EVERY.items() if not address.route.startswith("api/"))
 """The REST API knows nothing of looking: a token is its owner's."""

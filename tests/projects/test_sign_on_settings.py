@@ -202,7 +202,7 @@ def drip() -> Iterator[str]:
     yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
     ended.set()
     listening.close()
-    thread.join(5)
+    thread.join(60)
 
 
 def test_an_answer_without_end_is_given_up(drip: str) -> None:
