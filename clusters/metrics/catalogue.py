@@ -8,14 +8,18 @@ from typing import Final
 
 _POD_LABELS = "namespace, pod, exported_namespace, exported_pod"
 """What names a pod. A scrape configuration may have renamed its labels to exported_*."""
-_DEVICE_LABELS = f"{_POD_LABELS}, Hostname, UUID, gpu, GPU_I_ID"
-"""What names a device, or an instance of it (MIG), its node, and the pod that has it."""
+_PLACE_LABELS = "Hostname, UUID, gpu, GPU_I_ID"
+"""What names a device, or an instance of it (MIG), and its node."""
+_DEVICE_LABELS = f"{_POD_LABELS}, {_PLACE_LABELS}"
+"""The same with the pod that has it."""
 _RATE_WINDOW = "3m"
 """Long enough for two scrapes, each minute or more often, which a rate needs."""
 _IDLE_WINDOW = "60s"
 """A device that was used at all in this time is not unused: exporters are often scraped twice a
 minute.
 """
+_GROWTH_WINDOW = "5m"
+"""As long as a Prometheus that fails is left alone at most: a pause of sweeps hides no growth."""
 
 
 class Unit(StrEnum):
@@ -69,6 +73,11 @@ class Metric:
     """Whether a device measures it: of a share of a device it is that of the whole."""
     of_whole_device: bool = False
     """Whether the instances of a device (MIG) all have the figure of the whole of it."""
+    is_fault: bool = False
+    """Whether it tells of faults: zero is usual then, and pages show it where it is anything else.
+
+    Of a workload's pods it is not stored while all of them have zero.
+    """
     rest_type: str = ""
     """Its name in the REST API; empty: it is not there."""
 
@@ -91,6 +100,24 @@ def _rate(counter: str, where: str) -> str:
     return f"irate({counter}{{{where}}}[{_RATE_WINDOW}])"
 
 
+def _growth(counter: str) -> str:
+    """Return by how much each device's counter is above its least value of the last minutes.
+
+    `increase` knows series, not devices: a fault often ends the pod, whose name is in the labels,
+    and so the series before the counter is read again. Nor does it give whole numbers. A counter
+    that begins anew, by a driver that is loaded again, is its own least value: it has not grown.
+    """
+    least = f"min by ({_PLACE_LABELS}) (min_over_time({counter}{{}}[{_GROWTH_WINDOW}]))"
+    return f"{counter}{{}} - on ({_PLACE_LABELS}) group_left {least}"
+
+
+def _add_growths(first: str, second: str) -> str:
+    """Return the query for the growth of both counters of each device, or of the one it has."""
+    # The label keeps the second apart from the first, so that `or` drops neither.
+    kept_apart = f'label_replace({_of_devices(_growth(second))}, "counter", "second", "", "")'
+    return f"sum by ({_DEVICE_LABELS}) ({_of_devices(_growth(first))} or {kept_apart})"
+
+
 _CONTAINER = 'container!="",container!="POD"'
 _POD = 'pod!=""'
 _USED, _FREE = "DCGM_FI_DEV_FB_USED{}", "DCGM_FI_DEV_FB_FREE{}"
@@ -99,6 +126,11 @@ _USE, _INSTANCE_USE = "DCGM_FI_DEV_GPU_UTIL{}", 'DCGM_FI_PROF_GR_ENGINE_ACTIVE{G
 _GPU_USE = _of_devices(f"{_USE} or 100 * {_INSTANCE_USE}")
 _PIB = float(1 << 50)
 """More bytes than a machine has memory, and than it moves in a second."""
+_MOST_XID = 256.0
+"""Up to here every whole number is stored as it is: a value has 8 significant bits. NVIDIA's
+catalogue ends well below.
+"""
+_MOST_ERRORS = 1e12
 
 METRICS: Final[tuple[Metric, ...]] = (
     Metric(
@@ -293,6 +325,49 @@ METRICS: Final[tuple[Metric, ...]] = (
     # What a node can have, with each moment at which its use was measured.
     Metric(19, "cpu_capacity", "CPU capacity", Unit.CORES, 1e5, ""),
     Metric(20, "memory_capacity", "Memory capacity", Unit.BYTES, _PIB, ""),
+    # The last Xid that the driver reported, for as long as the exporter runs; 0: none.
+    Metric(
+        21,
+        "xid",
+        "Last Xid",
+        Unit.COUNT,
+        _MOST_XID,
+        _of_devices("DCGM_FI_DEV_XID_ERRORS{}"),
+        over_devices=Combination.MOST,
+        over_pods=Combination.MOST,
+        over_time=Combination.MOST,
+        of_device=True,
+        of_whole_device=True,
+        is_fault=True,
+    ),
+    # Over time the most: the mean of few errors would soon be less than one.
+    Metric(
+        22,
+        "ecc_errors",
+        "Uncorrectable ECC errors",
+        Unit.COUNT,
+        _MOST_ERRORS,
+        _of_devices(_growth("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL")),
+        over_time=Combination.MOST,
+        of_device=True,
+        of_whole_device=True,
+        is_fault=True,
+    ),
+    Metric(
+        23,
+        "nvlink_errors",
+        "NVLink errors",
+        Unit.COUNT,
+        _MOST_ERRORS,
+        _add_growths(
+            "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL",
+            "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL",
+        ),
+        over_time=Combination.MOST,
+        of_device=True,
+        of_whole_device=True,
+        is_fault=True,
+    ),
 )
 """In the order of their codes, which is that of stored values."""
 METRICS_BY_NAME: Final[Mapping[str, Metric]] = {metric.name: metric for metric in METRICS}

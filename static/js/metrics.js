@@ -235,6 +235,7 @@
         if (!metric.isShown) continue;
         const grid = new Float32Array(at.length * this.pods.length).fill(NaN);
         let known = 0;
+        let hasAny = false;
         rows.forEach((frame, time) => {
           const column = frame?.values.get(metric.code);
           if (!column) return;
@@ -243,9 +244,11 @@
             if (place === undefined || Number.isNaN(column[number])) return;
             grid[place * at.length + time] = column[number];
             known += 1;
+            hasAny ||= column[number] > 0;
           });
         });
-        if (known) this.metrics.push({ ...metric, grid, ...this.summarise(grid) });
+        // That devices have no faults is usual: a chart of zeros would only be in the way.
+        if (metric.isFault ? hasAny : known) this.metrics.push({ ...metric, grid, ...this.summarise(grid) });
       }
     }
 
@@ -310,6 +313,7 @@
       this.find("none")?.toggleAttribute("hidden", this.metrics.length > 0);
       const cards = this.metrics.map((metric) => {
         const card = make("section", "mx-card");
+        card.id = `metric-${metric.name}`;
         const head = make("h2", "mx-title", metric.title);
         const plot = make("div", "mx-plot");
         card.append(head, plot);
@@ -320,6 +324,21 @@
       for (const [, plot, metric] of cards) this.charts.push(this.drawChart(plot, metric));
       this.paint();
       this.tabulate();
+      this.lead();
+    }
+
+    // Other pages lead to one chart, as "#metric-cpu": it comes into view once, when it is drawn first.
+    lead() {
+      const wanted = window.location.hash.slice(1);
+      const card = wanted.startsWith("metric-") && document.getElementById(wanted);
+      if (!card) return;
+      card.classList.add("mx-card--wanted");
+      if (this.hasLed) return;
+      this.hasLed = true;
+      card.scrollIntoView({ block: "center" });
+      const name = wanted.slice("metric-".length);
+      const metric = this.find("metric");
+      if (metric.value !== name && [...metric.options].some((each) => each.value === name)) { metric.value = name; this.paint(); }
     }
 
     describeNewest(metric) {

@@ -59,9 +59,12 @@ names = [f"measured-{{number}}" for number in range(3)]
 for name in names:
     Node.objects.create(cluster=cluster, name=name, labels={{"kind": "measured"}}, gpus=4)
 Cluster.objects.update(measured_at=None)
-use = METRICS_BY_NAME["gpu_use"].code
+use, xid, errors = (METRICS_BY_NAME[name].code for name in ("gpu_use", "xid", "ecc_errors"))
 for minute in range(20):
-    nodes = {{name: {{use: 30.0 * (1 + place)}} for place, name in enumerate(names)}}
+    nodes = {{
+        name: {{use: 30.0 * (1 + place), xid: 0.0, errors: 2.0 * (place == 2 and minute > 15)}}
+        for place, name in enumerate(names)
+    }}
     at = timezone.now().replace(microsecond=0) - timedelta(minutes=20 - minute)
     recording.record_sweep(cluster.pk, at, Sweep(nodes=nodes), "")
 print(pool.pk)
@@ -221,11 +224,14 @@ def test_a_pool_has_a_row_for_each_node_and_keeps_its_address(sign_in: SignIn, s
     pool = site.server.python(FILL_NODES.format(team=site.team_a)).split()[-1]
     page = sign_in("alice", at=f"/node-pools/{pool}")
     charts = page.locator(".mx-card")
-    expect(charts).to_have_count(2)
+    # There was no Xid, so that it has no chart.
+    expect(charts).to_have_count(3)
     expect(charts.first.get_by_role("heading")).to_contain_text("60 % (30 % to 90 %)")
-    expect(charts.last.get_by_role("heading")).to_contain_text("Allocated GPUs")
+    expect(charts.nth(1).get_by_role("heading")).to_contain_text("Allocated GPUs")
+    expect(charts.last.get_by_role("heading")).to_contain_text("Uncorrectable ECC errors")
+    expect(charts.last.get_by_role("heading")).to_contain_text("0 (0 to 2)")
     expect(page.locator("[data-metrics-words]")).to_contain_text("3 nodes, the first above")
-    assert len(read_pictures(page)) == 3
+    assert len(read_pictures(page)) == 4
     page.locator("[data-metrics-pod]").select_option(label="measured-1")
     page.get_by_role("link", name="6 h").click()
     expect(page.get_by_role("link", name="6 h")).to_have_attribute("aria-current", "true")

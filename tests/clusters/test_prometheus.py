@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from clusters.metrics.catalogue import METRICS, METRICS_BY_NAME
+from clusters.metrics.catalogue import METRICS, METRICS_BY_NAME, combine_figures
 from tests.clusters.prometheus_answers import (
     TRAIN,
     TRAIN_LABELS,
@@ -17,6 +17,7 @@ from tests.clusters.prometheus_answers import (
     sweep,
     vector,
 )
+from workloads.metrics.frames import decode_frames, encode_frame
 
 
 def test_the_devices_of_a_pod_become_its_figures() -> None:
@@ -136,6 +137,9 @@ def test_what_instances_repeat_of_their_device_counts_once() -> None:
             sm_clock=instances(["1980"] * 3),
             nvlink=instances(["10"] * 3),
             pcie=instances(["20"] * 3),
+            xid=instances(["79"] * 3),
+            ecc_errors=instances(["2"] * 3),
+            nvlink_errors=instances(["7"] * 3),
         )
     ).sweep
     wanted = {
@@ -148,6 +152,9 @@ def test_what_instances_repeat_of_their_device_counts_once() -> None:
         "sm_clock": 1980.0,
         "nvlink": 10.0,
         "pcie": 20.0,
+        "xid": 79.0,
+        "ecc_errors": 2.0,
+        "nvlink_errors": 7.0,
     }
     assert name_figures(found.pods[TRAIN]) == wanted
     assert name_figures(found.nodes["node-1"]) == wanted
@@ -172,6 +179,35 @@ def test_a_device_that_two_exporters_tell_of_is_one_by_the_larger_value() -> Non
         found = sweep(answering(gpu_power=order, gpu_use=[])).sweep
         assert found.pods == {TRAIN: {METRICS_BY_NAME["gpu_power"].code: 210.0}}
         assert found.nodes == {"node-1": {METRICS_BY_NAME["gpu_power"].code: 210.0}}
+
+
+def test_the_last_xid_of_several_devices_is_the_largest_and_errors_add_up() -> None:
+    faults = [
+        device
+        for gpu, value in enumerate(["0", "79", "31"])
+        for device in devices_of(["train-0"], value, UUID=f"GPU-{gpu}")
+    ]
+    found = sweep(answering(xid=faults, ecc_errors=faults, nvlink_errors=faults)).sweep
+    wanted = {"xid": 79.0, "ecc_errors": 110.0, "nvlink_errors": 110.0}
+    assert name_figures(found.pods[TRAIN]) == wanted
+    assert name_figures(found.nodes["node-1"]) == wanted
+    together = combine_figures([found.nodes["node-1"], {METRICS_BY_NAME["xid"].code: 13.0}])
+    assert name_figures(together) == wanted
+
+
+def test_a_node_that_no_pod_is_on_has_its_faults() -> None:
+    device = series({"Hostname": "node-1", "UUID": "GPU-1"}, "79")
+    found = sweep(answering(xid=[device])).sweep
+    assert found.pods == {}
+    assert name_figures(found.nodes["node-1"]) == {"xid": 79.0}
+
+
+def test_every_number_of_an_xid_is_stored_as_it_is() -> None:
+    code, most = METRICS_BY_NAME["xid"].code, int(METRICS_BY_NAME["xid"].most)
+    data = encode_frame(0, {number: {code: float(number)} for number in range(most + 1)})
+    [frame] = decode_frames(data)
+    assert list(frame.values) == list(range(most + 1))
+    assert sweep(answering(xid=[series(TRAIN_LABELS, str(most + 1))])).sweep.pods == {}
 
 
 def test_a_pod_whose_labels_one_of_two_scrapes_renamed_counts_once() -> None:

@@ -35,7 +35,7 @@ def test_what_it_gave_before_it_failed_is_kept() -> None:
     assert name_figures(result.sweep.pods[TRAIN]) == {"gpu_use": 50.0, "gpus_measured": 1.0}
     assert result.has_answers
     assert result.problem.startswith("Prometheus did not give Unused GPUs, GPU memory, GPU ")
-    assert result.problem.endswith("Disk written: Prometheus answers with an error (HTTP 500).")
+    assert result.problem.endswith("NVLink errors: Prometheus answers with an error (HTTP 500).")
 
 
 @pytest.mark.parametrize("status", [400, 404, 422, 429, 500, 502, 503])

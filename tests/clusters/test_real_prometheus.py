@@ -37,6 +37,8 @@ SLICED = [("muster-a", f"slice-{number}") for number in range(4)]
 """Pods that share one GPU by time slicing."""
 PARTS, OTHER_PART = ("muster-a", "parts-0"), ("muster-a", "parts-1")
 """Pods that have two instances and one of a GPU which MIG divides into three."""
+BROKEN_FOR = 4.0
+"""Seconds after the first scrape of faulty devices at which their counters change, once."""
 EXEC = "import os, sys; os.execv(sys.argv[1], sys.argv[1:])"
 """Becomes Prometheus, which so ends with these tests."""
 
@@ -89,12 +91,37 @@ def write_divided_devices() -> str:
     return "".join(f"{line}\n" for line in sorted(lines))
 
 
+def write_faulty_devices(*, is_broken: bool) -> str:
+    """What dcgm-exporter tells of four devices before a fault and after it, which ends the pod.
+
+    The driver of the third is loaded again; the fourth has one of the two counters of NVLink.
+    """
+    changes = {
+        "DCGM_FI_DEV_XID_ERRORS": {0: (0, 48), 1: (31, 31), 2: (79, 0)},
+        "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": {0: (5, 7), 1: (3, 3), 2: (9, 1)},
+        "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL": {0: (10, 15), 1: (4, 4)},
+        "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL": {0: (1, 2), 1: (2, 2), 3: (0, 4)},
+    }
+    pod = "" if is_broken else ',namespace="muster-a",pod="doomed-0"'
+    return "".join(
+        f'{name}{{gpu="{gpu}",UUID="GPU-{gpu}",Hostname="faulty-{gpu}"{pod}}} {values[is_broken]}\n'
+        for name, by_device in changes.items()
+        for gpu, values in by_device.items()
+    )
+
+
 class Exporter(http.server.BaseHTTPRequestHandler):
     """All exporters."""
+
+    first_faulty_scrape: float | None = None
 
     def do_GET(self) -> None:
         if self.path == "/counters":
             text = write_counters(int(time.time() * 1000))
+        elif self.path == "/faulty-devices":
+            Exporter.first_faulty_scrape = Exporter.first_faulty_scrape or time.monotonic()
+            is_broken = time.monotonic() - Exporter.first_faulty_scrape >= BROKEN_FOR
+            text = write_faulty_devices(is_broken=is_broken)
         else:
             text = DEVICES if self.path == "/devices" else write_divided_devices()
         body = text.encode()
@@ -136,6 +163,8 @@ def prometheus_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             scrape("dcgm", "/devices", own),
             scrape("dcgm-again", "/devices", own),
             scrape("divided", "/divided-devices", own),
+            scrape("faulty", "/faulty-devices", {}),
+            scrape("faulty-again", "/faulty-devices", {}),
             # Once as it is, and once with its labels renamed.
             scrape("cadvisor", "/counters", {}),
             scrape("cadvisor-again", "/counters", {"namespace": "kube-system", "pod": "kubelet-x"}),
@@ -161,6 +190,7 @@ def prometheus_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}"
     try:
         eventually(lambda: count_points(url) >= 8)
+        eventually(lambda: has_only_broken_devices(url))
         yield url
     finally:
         process.terminate()
@@ -183,6 +213,12 @@ def count_points(url: str) -> int:
     """How often the counters were scraped."""
     counts = [len(each["values"]) for each in query_api(url, f"{READS}[1m]")]
     return max(counts, default=0)
+
+
+def has_only_broken_devices(url: str) -> bool:
+    """Whether both scrapes of the faulty devices have been made again since the fault."""
+    found = query_api(url, 'DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{Hostname="faulty-0"}')
+    return [each["value"][1] for each in found] == ["7", "7"]
 
 
 def sweep_all(url: str) -> Sweep:
@@ -253,6 +289,10 @@ def test_every_metric_is_within_two_percent(prometheus_url: str) -> None:
         "network_received": 1e6,
         "network_sent": 2e6,
         "disk_read": READ_RATE,
+        "xid": 79,
+        # However many there are, they have not grown.
+        "ecc_errors": 0,
+        "nvlink_errors": 0,
     }
     assert found.keys() == wanted.keys()
     for name, value in wanted.items():
@@ -268,6 +308,29 @@ def test_rates_are_those_of_prometheus_itself(prometheus_url: str) -> None:
     assert len(found) == 2, "one by its own labels, and one by renamed ones"
     for own in found:
         assert sweep(prometheus_url)["disk_read"] == pytest.approx(float(own["value"][1]), rel=0.02)
+
+
+def test_errors_that_ended_a_pod_have_grown_on_its_node(prometheus_url: str) -> None:
+    nodes = sweep_all(prometheus_url).nodes
+    assert [name_figures(nodes[f"faulty-{gpu}"]) for gpu in range(4)] == [
+        {"xid": 48.0, "ecc_errors": 2.0, "nvlink_errors": 6.0},
+        {"xid": 31.0, "ecc_errors": 0.0, "nvlink_errors": 0.0},
+        # Its counter began anew, below what it was.
+        {"xid": 0.0, "ecc_errors": 0.0},
+        {"nvlink_errors": 4.0},
+    ]
+
+
+def test_the_growth_of_errors_is_that_of_prometheus_own_samples(prometheus_url: str) -> None:
+    found = sweep_all(prometheus_url).nodes
+    for gpu in range(3):
+        series = query_api(
+            prometheus_url, f'DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{{Hostname="faulty-{gpu}"}}[5m]'
+        )
+        assert len(series) == 4, "with and without the pod, by two scrapes"
+        samples = sorted((at, float(value)) for each in series for at, value in each["values"])
+        grown = samples[-1][1] - min(value for _, value in samples)
+        assert name_figures(found[f"faulty-{gpu}"])["ecc_errors"] == grown
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ GPU_USE = METRICS_BY_NAME["gpu_use"].code
 UNUSED = METRICS_BY_NAME["gpus_unused"].code
 MEMORY = METRICS_BY_NAME["memory"].code
 PRESENCE = METRICS_BY_NAME["presence"].code
+XID, ECC_ERRORS = METRICS_BY_NAME["xid"].code, METRICS_BY_NAME["ecc_errors"].code
 
 figures = st.dictionaries(
     st.integers(1, 2**32),
@@ -77,6 +78,19 @@ def test_a_pod_of_six_figures_takes_few_bytes() -> None:
     assert len(encode_frame(0, {key: dict.fromkeys(range(6), 1.0) for key in range(512)})) < 8300
 
 
+def test_faults_that_no_pod_has_take_no_bytes() -> None:
+    pods = {1: {GPU_USE: 0.0, XID: 0.0, ECC_ERRORS: 0.0}, 2: {GPU_USE: 0.0, XID: 0.0}}
+    assert encode_frame(0, pods, keeps_zero_faults=False) == encode_frame(
+        0, {key: {GPU_USE: 0.0} for key in pods}
+    )
+    assert encode_frame(0, {1: {XID: 0.0}}, keeps_zero_faults=False) == b""
+    [frame] = decode_frames(encode_frame(0, pods))
+    assert as_figures(frame) == pods
+    pods[2][XID] = 79.0
+    [frame] = decode_frames(encode_frame(0, pods, keeps_zero_faults=False))
+    assert as_figures(frame) == {1: {GPU_USE: 0.0, XID: 0.0}, 2: {GPU_USE: 0.0, XID: 79.0}}
+
+
 def test_ids_that_are_far_apart_are_left_out() -> None:
     [frame] = decode_frames(encode_frame(0, {1: {0: 1.0}, 1 << 40: {0: 2.0}}))
     assert list(frame.ids) == [1]
@@ -112,6 +126,15 @@ def test_frames_are_merged_by_the_mean_and_idleness_by_the_least() -> None:
         {1: {GPU_USE: 0.0, UNUSED: 2.0}, 2: {GPU_USE: 40.0, UNUSED: 1.0}},
         {1: {GPU_USE: 50.0, UNUSED: 0.0}, 2: {GPU_USE: 60.0, UNUSED: 1.0}},
     ) == {1: {GPU_USE: 25.0, UNUSED: 0.0}, 2: {GPU_USE: 50.0, UNUSED: 1.0}}
+
+
+def test_a_fault_of_one_moment_is_that_of_the_whole_time() -> None:
+    merged = merge(
+        {1: {GPU_USE: 50.0}},
+        {1: {GPU_USE: 50.0, XID: 79.0, ECC_ERRORS: 2.0}},
+        {1: {GPU_USE: 50.0, XID: 31.0, ECC_ERRORS: 0.0}},
+    )
+    assert merged == {1: {GPU_USE: 50.0, XID: 79.0, ECC_ERRORS: 2.0}}
 
 
 def test_a_gap_is_no_zero_when_frames_are_merged() -> None:

@@ -32,6 +32,7 @@ CPU, MEMORY = METRICS_BY_NAME["cpu"].code, METRICS_BY_NAME["memory"].code
 POWER = METRICS_BY_NAME["gpu_power"]
 CPU_CAPACITY = METRICS_BY_NAME["cpu_capacity"].code
 MEMORY_CAPACITY = METRICS_BY_NAME["memory_capacity"].code
+XID, ECC_ERRORS = METRICS_BY_NAME["xid"].code, METRICS_BY_NAME["ecc_errors"].code
 NAMESPACE = "muster-team-a"
 
 
@@ -140,6 +141,24 @@ def test_what_is_unknown_of_a_node_is_no_capacity(cast: Cast) -> None:
     recording.record_sweep(cast.cluster.pk, NOW, Sweep(nodes={"node-1": {CPU: 7.0}}), "")
     [(_, of_node)] = load(Node.objects.get(name="node-1"))
     assert list(of_node.codes) == [CPU]
+
+
+def test_a_node_says_that_it_has_no_faults_and_its_pods_do_not(cast: Cast) -> None:
+    workload = a_training(cast)
+    Node.objects.create(cluster=cast.cluster, name="node-1")
+    for at, xid in ((NOW, 0.0), (NOW + timedelta(seconds=15), 79.0)):
+        use, fault = {GPU_USE: 9.0, XID: 0.0, ECC_ERRORS: 0.0}, {GPU_USE: 9.0, XID: xid}
+        pods = {(NAMESPACE, f"train1-worker-{n}"): each for n, each in enumerate((use, fault))}
+        sweep = Sweep(pods=pods, nodes={"node-1": use | fault})
+        assert recording.record_sweep(cast.cluster.pk, at, sweep, "")
+    [(_, before), (_, after)] = load(workload)
+    assert list(before.codes) == [GPU_USE]
+    assert list(after.codes) == [GPU_USE, XID]
+    assert list(after.list_values(XID)) == [0.0, 79.0]
+    for owner in (Node.objects.get(name="node-1"), cast.cluster):
+        frames_of_owner = [frame for _, frame in load(owner)]
+        assert [list(each.list_values(XID)) for each in frames_of_owner] == [[0.0], [79.0]]
+        assert [list(each.list_values(ECC_ERRORS)) for each in frames_of_owner] == [[0.0]] * 2
 
 
 def test_a_moment_is_written_once(cast: Cast) -> None:

@@ -21,7 +21,7 @@ from workloads.metrics.packing import COUNTED
 from workloads.models import Event, Pod, Workload
 
 CPU, MEMORY = METRICS_BY_NAME["cpu"].code, METRICS_BY_NAME["memory"].code
-GPU_USE = METRICS_BY_NAME["gpu_use"].code
+GPU_USE, XID = METRICS_BY_NAME["gpu_use"].code, METRICS_BY_NAME["xid"].code
 
 
 def get_now() -> datetime:
@@ -67,6 +67,25 @@ def test_the_newest_figures_are_there_without_a_script(cast: Cast, vera: Client)
     assert "Now, over 3 pods" in page
     for text in ("1 cores", "2 cores", "4 cores", "4 GiB"):
         assert f">{text}<" in page
+
+
+@pytest.mark.parametrize(("xid", "is_shown"), [(0.0, False), (79.0, True)])
+def test_faults_are_shown_where_there_are_any(
+    cast: Cast, vera: Client, xid: float, is_shown: bool
+) -> None:
+    workload = a_training(cast)
+    pods = {
+        ("muster-team-a", f"{workload.name}-worker-{number}"): {GPU_USE: 0.0, XID: number * xid}
+        for number in range(2)
+    }
+    recording.record_sweep(workload.cluster_id, get_now(), Sweep(pods=pods), "")
+    page = show_tab(vera, workload)
+    assert "GPU use" in page
+    assert ("Last Xid" in page) == is_shown
+    assert (">79<" in page) == is_shown
+    head, _ = fetch(vera, workload, "range=1h")
+    faults = [metric["name"] for metric in head["metrics"] if metric["isFault"]]
+    assert faults == ["xid", "ecc_errors", "nvlink_errors"]
 
 
 def test_the_newest_figures_may_be_older_where_it_is_measured_rarely(

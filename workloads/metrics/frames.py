@@ -38,6 +38,7 @@ _NAN = math.nan
 _HALF_STEP = 1 << 15
 """Half of what the last bit of the upper half stands for; added, cutting off becomes rounding."""
 _OVER_TIME = {metric.code: metric.over_time for metric in METRICS}
+_FAULTS = frozenset(metric.code for metric in METRICS if metric.is_fault)
 _PRESENCE = METRICS_BY_NAME["presence"].code
 
 
@@ -70,17 +71,23 @@ class Frame:
         return [share if 0 < share <= 1 else 1.0 for share in shares]
 
 
-def encode_frame(seconds: int, figures: Mapping[int, Mapping[int, float]]) -> bytes:
+def encode_frame(
+    seconds: int, figures: Mapping[int, Mapping[int, float]], *, keeps_zero_faults: bool = True
+) -> bytes:
     """Return one frame of figures by the ids of their sources; b"" where there are none.
 
     Sources beyond `MAX_SOURCES`, or too far from the first, are left out: those of the largest ids.
+    Without `keeps_zero_faults` so is a metric of faults which no source has more than zero of.
     """
     ids = sorted(figures)[:MAX_SOURCES]
     ids = [each for each in ids if each - ids[0] <= MAX_ID_SPAN]
-    codes = sorted({code for each in ids for code in figures[each]})
+    rows = [figures[each] for each in ids]
+    known = {code for row in rows for code in row}
+    if not keeps_zero_faults:
+        known -= {code for code in known & _FAULTS if not any(row.get(code) for row in rows)}
+    codes = sorted(known)
     if not codes:
         return b""
-    rows = [figures[each] for each in ids]
     values = [row.get(code, _NAN) for code in codes for row in rows]
     return _encode(seconds, ids, codes, values)
 

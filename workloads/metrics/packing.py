@@ -44,4 +44,5 @@ def _describe_metric(metric: Metric) -> Mapping[str, Any]:
         "unit": metric.unit.value,
         "isDevice": metric.of_device,
         "isShown": metric.name not in COUNTED,
+        "isFault": metric.is_fault,
     }

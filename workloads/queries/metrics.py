@@ -85,7 +85,8 @@ def view_metrics(workload: Workload) -> MetricsView:
             if metric.name in COUNTED:
                 continue
             values = [each for each in frame.list_values(metric.code) if each == each]
-            if values:
+            # Faults are shown where there are any.
+            if any(values) if metric.is_fault else values:
                 figures = (min(values), statistics.median(values), max(values))
                 words = [format_figure(each, metric.unit) for each in figures]
                 newest.append(NewestFigure(metric, *words))
