@@ -36,6 +36,7 @@ from workloads.specs import (
     Preemptibility,
     Priority,
     PullPolicy,
+    Radar,
     RestartPolicy,
     SeccompProfile,
     Secret,
@@ -303,10 +304,19 @@ def lifecycles(restarts: Any, cleaning: Any) -> st.SearchStrategy[Lifecycle]:
     )
 
 
+RADARS = st.just(Radar()) | st.builds(
+    Radar,
+    st.booleans(),
+    st.none() | st.integers(30, 86_400),
+    st.none() | st.integers(110, 1000),
+    st.none() | st.integers(60, 30 * 86_400),
+    st.booleans(),
+)
+
+
 def _project(**parts: Any) -> st.SearchStrategy[Spec]:
-    return st.builds(Spec, name=NAMES, project=NAMES, namespace=NAMES, queue=NAMES, **parts).map(
-        _share_claims
-    )
+    names = dict.fromkeys(("name", "project", "namespace", "queue"), NAMES)
+    return st.builds(Spec, **names, radar=RADARS, **parts).map(_share_claims)
 
 
 def _share_claims(spec: Spec) -> Spec:

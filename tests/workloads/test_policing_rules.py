@@ -128,6 +128,8 @@ gpus.devices gpus.portion gpus.memory cpu_request cpu_limit memory_request memor
 node_type node_pools volumes annotations labels
 priority preemptibility backoff_limit grace_seconds auto_delete_seconds restart_policy
 clean_pod_policy
+radar.is_on radar.hang_seconds radar.straggler_percent radar.stop_after_hang_seconds
+radar.restarts_without_faulty_node
 uid gid capabilities non_root read_only_root privilege_escalation host_ipc host_network
 """
 

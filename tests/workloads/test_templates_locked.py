@@ -57,6 +57,8 @@ def test_a_locked_field_is_shown_as_such_and_is_not_sent(cast: Cast) -> None:
         ),
         ("priority", {"priority": "very-high"}),
         ("preemptibility", {"preemptibility": "non-preemptible"}),
+        ("radar", {"radar": "no"}),
+        ("section:radar", {"hang_seconds": "60", "restarts_without_faulty_node": "on"}),
     ],
 )
 def test_a_tampered_request_takes_the_templates_value(

@@ -163,6 +163,8 @@ def test_a_submission_is_merged_over_its_template(cast: Cast) -> None:
             "spec.environmentVariables",
         ),
         ("preemptibility", {"preemptibility": "non-preemptible"}, "spec.preemptibility"),
+        ("radar", {"radar": False}, "spec.radar"),
+        ("hang_seconds", {"radarHangSeconds": 60}, "spec.radarHangSeconds"),
     ],
 )
 def test_a_change_of_what_is_locked_is_refused_by_name(

@@ -39,6 +39,7 @@ SECTIONS = (
     Section("delivery", "Data workers", (Place.DELIVERY,)),
     Section("data", "Data & storage", (Place.DATA,)),
     Section("general", "General", (Place.GENERAL,)),
+    Section("radar", "Radar", (Place.RADAR,)),
 )
 _FORM_FIELDS = {"namespace": "project", "queue": "project"}
 """The fields of a Spec that the first step shows under another name."""

@@ -36,6 +36,9 @@ from workloads.specs import (
 from workloads.specs.fields import FIELDS, Field, get_value, types
 
 YES_NO_CHOICES = (("", "As the image and the cluster have it"), ("yes", "Yes"), ("no", "No"))
+OFF = "no"
+SWITCH_CHOICES = (("", "Yes"), (OFF, "No"))
+"""Nothing typed is Yes, so that drafts and templates from before the field have it, too."""
 REQUIRED = "required"
 _YES_NO_VALUES = {"": None, "yes": True, "no": False}
 _YES_NO_WORDS = {value: word for word, value in _YES_NO_VALUES.items()}
@@ -169,6 +172,12 @@ FORM_TYPES: Mapping[type[types.FieldType], FormType] = {
         forms.BooleanField,
         parse=lambda _, is_ticked: is_ticked or None,
         format=lambda _, flag: "on" if flag else None,
+    ),
+    types.Switch: FormType(
+        forms.ChoiceField,
+        lambda _: {"choices": SWITCH_CHOICES},
+        parse=lambda _, word: False if word == OFF else None,
+        format=lambda _, is_on: "" if is_on else OFF,
     ),
     types.YesNo: FormType(
         forms.ChoiceField,

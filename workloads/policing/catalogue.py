@@ -25,6 +25,7 @@ _KINDS: Mapping[type, Callable[[PolicyData], ValueKind]] = {
     types.Names: lambda policy: TextList(policy.choices, policy.nothing),
     types.Number: lambda policy: WholeNumber(policy.largest or LARGEST),
     types.Flag: lambda _: Flag(),
+    types.Switch: lambda _: Flag(),
     types.YesNo: lambda _: Flag(),
     types.Quantity: lambda _: Quantity(),
     types.Cores: lambda _: Quantity(),

@@ -24,6 +24,7 @@ from workloads.specs.fields.types import (
     Portion,
     Quantity,
     Rows,
+    Switch,
     Text,
     TopologyKey,
     YesNo,
@@ -67,6 +68,8 @@ def build_codec(kind: FieldType) -> Codec:
             return Codec(int | None, None, _read_unchanged, _build_number_writer(kind))
         case Flag():
             return Codec(bool | None, None, _read_unchanged, lambda is_set: is_set or None)
+        case Switch():
+            return Codec(bool | None, None, _read_unchanged, lambda is_on: None if is_on else False)
         case YesNo():
             return Codec(bool | None, None, _read_unchanged, _write_unchanged)
         case Choice():

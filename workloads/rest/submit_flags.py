@@ -62,6 +62,7 @@ KINDS: Mapping[type[types.FieldType], str] = {
     types.Ids: "text",
     types.Number: "integer",
     types.Flag: "flag",
+    types.Switch: "flag",
     types.YesNo: "flag",
     types.Choice: "choice",
     types.Quantity: "text",

@@ -25,8 +25,9 @@ def build_rest_body(spec: Spec, *, project_id: str, cluster_id: str) -> Body:
     """Build the body that submits this spec; what was worked out of a total of GPUs is left out.
 
     Our extensions, for what the API has no field for: `noMaster`, `parameterServers`,
-    `maxRestarts`, `dataDelivery`, `writableByRank0Only`, a bucket's `prefix`, `readOnly` of an
-    empty directory and a Git repository, and the restart policy ExitCode.
+    `maxRestarts`, `dataDelivery`, `radar` and the names that begin so, `writableByRank0Only`, a
+    bucket's `prefix`, `readOnly` of an empty directory and a Git repository, and the restart policy
+    ExitCode.
     """
     spec = undo_plan(spec)
     body: Body = {"name": spec.name, "projectId": project_id, "clusterId": cluster_id}

@@ -55,6 +55,7 @@ from workloads.specs.spec import (
     Lifecycle,
     MasterChanges,
     MpiSettings,
+    Radar,
     Spec,
     Totals,
 )
@@ -97,6 +98,7 @@ __all__ = [
     "Priority",
     "Problem",
     "PullPolicy",
+    "Radar",
     "RestartPolicy",
     "SeccompProfile",
     "Secret",

@@ -155,6 +155,21 @@ class Lifecycle:
 
 
 @dataclass(frozen=True, slots=True)
+class Radar:
+    """What Muster watches for while the workload runs, and what it may do about it.
+
+    None means that the radar chooses by itself; without `stop_after_hang_seconds` a workload that
+    hangs is never stopped. Nothing of it goes into the manifests.
+    """
+
+    is_on: bool = True
+    hang_seconds: int | None = None
+    straggler_percent: int | None = None
+    stop_after_hang_seconds: int | None = None
+    restarts_without_faulty_node: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Totals:
     """What a whole workload requests at once.
 
@@ -198,6 +213,7 @@ class Spec:
     parallelism: int = 1
     data_delivery: DataDelivery | None = None
     lifecycle: Lifecycle = Lifecycle()
+    radar: Radar = Radar()
 
     @property
     def is_distributed(self) -> bool:

@@ -55,7 +55,7 @@ def _check_spec(spec: Spec) -> Iterator[FieldProblem]:
     )
     yield from _check_distributed(spec) if spec.is_distributed else _check_standard(spec)
     yield from check_data_delivery(spec)
-    yield from _check_lifecycle(spec)
+    yield from _check_number_ranges(spec)
     setup_problems = list(pod_problems.find_setup_problems(spec.setup))
     yield from (("setup." + field, title, text) for field, title, text in setup_problems)
     if spec.has_master and spec.master != UNCHANGED:
@@ -267,9 +267,11 @@ def _check_standard(spec: Spec) -> Iterator[FieldProblem]:
         )
 
 
-def _check_lifecycle(spec: Spec) -> Iterator[FieldProblem]:
+def _check_number_ranges(spec: Spec) -> Iterator[FieldProblem]:
+    """Check the numbers of the lifecycle and the radar, which have no rules but their range."""
     for field in FIELDS.values():
-        value = get_value(spec, field.path) if field.path.startswith("lifecycle.") else None
+        has_range_only = field.path.startswith(("lifecycle.", "radar."))
+        value = get_value(spec, field.path) if has_range_only else None
         if value is not None and isinstance(field.type, Number):
             yield from report_problem(
                 field.path,

@@ -35,7 +35,7 @@ from workloads.specs import (
     list_options,
 )
 from workloads.specs.fields import FIELDS, FactSection, Field, get_value
-from workloads.specs.fields.types import CommandLine, Flag, Number
+from workloads.specs.fields.types import CommandLine, Flag, Number, Switch
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,8 @@ def _describe_field(field: Field, spec: Spec, setup: Setup) -> tuple[str, ...]:
     is_off = not value and (
         isinstance(type_, Flag) or (isinstance(type_, Number) and type_.default == 0)
     )
-    if not is_of_kind or is_off or value in (None, "", ()):
+    is_usual = is_off or (isinstance(type_, Switch) and value)
+    if not is_of_kind or is_usual or value in (None, "", ()):
         return ()
     if field.path == "configuration":
         # Its words depend on the framework.

@@ -21,6 +21,7 @@ from workloads.specs.fields.field import (
 from workloads.specs.fields.general import GENERAL_FIELDS
 from workloads.specs.fields.nodes import NODE_FIELDS
 from workloads.specs.fields.numbers import NUMBER_FIELDS
+from workloads.specs.fields.radar import RADAR_FIELDS
 from workloads.specs.fields.security import SECURITY_FIELDS
 from workloads.specs.fields.start import START_FIELDS
 
@@ -47,6 +48,7 @@ FIELDS: Mapping[str, Field] = {
         *DATA_FIELDS,
         *GENERAL_FIELDS,
         *METADATA_FIELDS,
+        *RADAR_FIELDS,
     )
 }
 """Every field by its path, in the order of the wizard."""

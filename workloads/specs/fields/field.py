@@ -20,6 +20,7 @@ class Place(StrEnum):
     DELIVERY = "delivery"
     DATA = "data"
     GENERAL = "general"
+    RADAR = "radar"
 
 
 class PolicySection(StrEnum):
@@ -44,6 +45,7 @@ class FactSection(StrEnum):
     STORAGE = "Storage"
     PLACEMENT = "Placement and labels"
     LIFECYCLE = "Lifecycle"
+    RADAR = "Radar"
     SECURITY = "Security"
 
 

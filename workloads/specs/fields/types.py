@@ -66,6 +66,15 @@ class Flag(FieldType):
 
 
 @dataclass(frozen=True, slots=True)
+class Switch(FieldType):
+    """True or False; nothing given is True.
+
+    Pages have a choice of two: a box that is not ticked is not sent, and could not be told from
+    one that an older draft or template lacks.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class YesNo(FieldType):
     """True, False, or None, which leaves it to the image and the cluster."""
 
