@@ -12,7 +12,8 @@ from typing import Any
 from django.db import transaction
 from django.http import Http404
 
-from console.errors import UserError
+from clusters.models import Node
+from console.errors import Invalid, UserError
 from projects import access, audit
 from projects.audit import Event
 from projects.models import Project, User
@@ -24,12 +25,15 @@ from workloads.asset_uses import load_named_credentials, load_registry_credentia
 from workloads.judgement import Judgement, judge_stored, judge_submission
 from workloads.models import Workload
 from workloads.specs import Spec, decode_spec
+from workloads.states import RESTING
 from workloads.tasks import launch as launching
 from workloads.tasks import remove as removing
 from workloads.tasks import stop as stopping
 
 MOST_AT_ONCE = 100
 """Workloads that one call of `apply_bulk_action` accepts."""
+MOST_EXCLUDED = 16
+"""Nodes that the runs of a workload may leave out."""
 NOT_FOUND_TEXT = "There is no such workload among those that you may see."
 
 
@@ -107,6 +111,54 @@ def run(workload: Workload, user: User) -> bool:
     if is_new:
         launching.enqueue(str(workload.pk))
     return is_new
+
+
+def exclude_nodes(
+    workload: Workload, nodes: Sequence[str], user: User, *, runs_again: bool = False
+) -> bool:
+    """Set the nodes that the workload's next runs do not use; with `runs_again` one begins soon.
+
+    What runs is then stopped first. Returns False when nothing of that is new. Raises NotAllowed,
+    Http404, Clash, and Invalid for a node that its cluster does not have, or as `run` does.
+    """
+    access.require(user, Verb.EDIT, Entity.WORKLOADS, project_scope(workload.project_id))
+    wanted = list(dict.fromkeys(nodes))
+    _check_nodes(workload, wanted)
+    if runs_again:
+        spec = decode_spec(workload.spec)
+        judge_stored(spec, workload.project, workload.cluster).require_acceptable(
+            f"{workload.name} cannot run again as it is, for policies have changed. Make a copy."
+        )
+        runtime_limits.require_time_left(workload)
+    with transaction.atomic():
+        is_new = journal.exclude_nodes(workload.pk, wanted, user)
+        if is_new:
+            text = f"Nodes that it does not use: {', '.join(wanted) or 'none'}."
+            _record(Event.UPDATE, workload, user, after={"nodes": text})
+    if not runs_again:
+        return is_new
+    if workload.status in RESTING:
+        return run(workload, user) or is_new
+    with transaction.atomic():
+        is_stopping = journal.request_stop(workload.pk, user, runs_again=True)
+        if is_stopping:
+            _record(Event.STOP, workload, user)
+    if is_stopping:
+        stopping.enqueue(str(workload.pk))
+    return is_new or is_stopping
+
+
+def _check_nodes(workload: Workload, nodes: Sequence[str]) -> None:
+    """Raise Invalid for more nodes than are left out at once, or one that is not known."""
+    if len(nodes) > MOST_EXCLUDED:
+        raise Invalid([("nodes", f"At most {MOST_EXCLUDED} nodes can be left out.")])
+    rows = Node.objects.filter(cluster=workload.cluster_id, name__in=nodes)
+    known = {*rows.values_list("name", flat=True), *workload.excluded_nodes}
+    unknown = next((each for each in nodes if each not in known), None)
+    if unknown is not None:
+        raise Invalid(
+            [("nodes", f"Its cluster has no node {unknown[:80]}. `muster node list` has them.")]
+        )
 
 
 def remove(workload: Workload, user: User) -> bool:

@@ -73,6 +73,13 @@ CATALOGUE: Mapping[str, ColumnFilters] = {
                 kind="choices",
                 check=frozenset(Status).__contains__,
             ),
+            Filter(
+                "look",
+                "Needs a look",
+                lambda _: [("1", "Yes")],
+                filters.filter_by_look,
+                is_more=True,
+            ),
         ),
         {"phase": exact_field("status", parse_phase), "phaseUpdatedAt": moment_field("status_at")},
     ),

@@ -6,7 +6,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from django.db import models
-from django.db.models import F, Q, Subquery
+from django.db.models import Exists, F, OuterRef, Q, Subquery
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.dateparse import parse_date
@@ -22,8 +22,9 @@ from console.table_filters import (
 from console.texts import parse_number
 from projects.models import Project, User
 from projects.querysets import list_visible_project_ids
-from workloads.models import Workload
+from workloads.models import RadarFinding, Workload
 from workloads.specs import Framework
+from workloads.states import UP
 
 STANDARD = "none"
 """The value of the framework filter for standard workloads."""
@@ -47,6 +48,15 @@ def filter_by_status(rows: Rows, statuses: tuple[str, ...]) -> Rows:
     if len(statuses) == 1:
         return rows.filter(status=statuses[0])
     return rows.filter(status__in=statuses)
+
+
+def filter_by_look(rows: Rows, _value: str = "") -> Rows:
+    """Return the rows that need a look: they run, and the radar's findings of them are open."""
+    findings = RadarFinding.objects.filter(
+        workload=OuterRef("pk"), attempt=OuterRef("attempt"), ended_at=None
+    )
+    # What runs has not ended: to name that lets a database use the index without ended workloads.
+    return rows.filter(Exists(findings), status__in=sorted(UP), ended_at=None)
 
 
 def filter_by_project(rows: Rows, values: tuple[str, ...]) -> Rows:

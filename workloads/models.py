@@ -16,6 +16,7 @@ from workloads.data_models import DataPreparation, RankDelivery
 from workloads.metric_models import MetricRollup, MetricRow, MetricSeries
 from workloads.pod_counts import Standing
 from workloads.progress_models import LossCurve, RankProgress, TrainingProgress
+from workloads.radar_models import RadarFinding, RadarWatch
 from workloads.specs import Framework
 from workloads.states import GONE, BadgeLook, Status
 
@@ -32,6 +33,8 @@ __all__ = [
     "MetricSeries",
     "Pod",
     "Position",
+    "RadarFinding",
+    "RadarWatch",
     "RankDelivery",
     "RankProgress",
     "Sample",
@@ -173,6 +176,10 @@ class Workload(models.Model):
     """How many data workers load what it trains on; None where it loads that itself."""
     disrupted_at = models.DateTimeField(null=True)
     """Since when pods are taken from it, until the history tells how it went on; else None."""
+    excluded_nodes = models.JSONField(default=list)
+    """Names of nodes that its next attempts do not run on."""
+    is_run_due = models.BooleanField(default=False, db_default=False)
+    """Whether it is to run again as soon as it has stopped."""
 
     objects = InProject.as_manager()
 
@@ -260,6 +267,9 @@ class Workload(models.Model):
                 fields=["disrupted_at"],
                 condition=models.Q(disrupted_at__isnull=False),
                 name="workload_disrupted",
+            ),
+            models.Index(
+                fields=["id"], condition=models.Q(is_run_due=True), name="workload_run_due"
             ),
             models.Index(
                 fields=["ended_at"],
@@ -419,6 +429,7 @@ class Event(models.Model):
         ACTION = "action", "Action"
         CLUSTER = "cluster", "Cluster"
         SCALE = "scale", "Scale"
+        FINDING = "finding", "Finding"
 
     workload = models.ForeignKey(Workload, models.CASCADE, related_name="events")
     attempt = models.PositiveIntegerField()

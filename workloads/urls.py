@@ -54,6 +54,7 @@ table: list[URLPattern] = [
     path("workloads/<uuid:pk>/stop", actions.stop, name="workload-stop"),
     path("workloads/<uuid:pk>/run", actions.run, name="workload-run"),
     path("workloads/<uuid:pk>/delete", actions.delete, name="workload-delete"),
+    path("workloads/<uuid:pk>/exclude-node", actions.exclude_node, name="workload-exclude-node"),
     path("workloads/<uuid:pk>/<slug:tab>", details.details, name="workload-tab"),
 ]
 

@@ -1,5 +1,7 @@
 """The cluster objects of a submission, for the launch step and for the pages that show them."""
 
+from dataclasses import replace
+
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
@@ -31,11 +33,12 @@ def build_for_workload(workload: Workload, delivery_key: str = HIDDEN_KEY) -> li
     Without the key of data delivery they are only to be shown. Two queries. Raises UnreadableSpec
     and CannotBuild.
     """
+    pools = placement_rules.load_pools(workload.project)
     return _build(
         decode_spec(workload.spec),
         workload.project,
         workload.cluster,
-        placement_rules.load_pools(workload.project),
+        replace(pools, excluded_nodes=tuple(workload.excluded_nodes)),
         workload_id=str(workload.pk),
         attempt=workload.attempt,
         job_kind=workload.job_kind,

@@ -10,12 +10,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from console.tables import Column, Table, Width, build_time_column
-from console.templatetags.muster import NO_VALUE, address, duration, gpus, icon, status
+from console.templatetags.muster import NO_VALUE, address, duration, gpus
 from workloads import quantities
 from workloads.filter_catalogue import PAGE_FILTERS
 from workloads.models import Workload
 from workloads.specs.choices import Priority
 from workloads.states import UP
+from workloads.status_cell import render_status
 from workloads.training_progress import find_place, format_place
 from workloads.utilisation import get_current_use
 
@@ -42,35 +43,6 @@ def _render_type(row: Workload) -> SafeString | str:
     if not row.framework:
         return row.architecture
     return format_html('{} <span class="wl-quiet">{}</span>', row.architecture, row.framework_label)
-
-
-def _render_status(row: Any) -> SafeString:
-    badge = status(row)
-    if row.preparation is not None and row.preparation.wanted:
-        return _render_preparation(badge, row)
-    if not row.reason:
-        return badge
-    return format_html(
-        '{0} <span class="wl-why" title="{1}">{2}'
-        '<span class="pf-v6-screen-reader">{1}</span></span>',
-        badge,
-        row.reason,
-        icon("info"),
-    )
-
-
-def _render_preparation(badge: SafeString, row: Any) -> SafeString:
-    """Render the badge above a bar of what is prepared; the reason has the numbers."""
-    return format_html(
-        '{0}<span class="wl-prepared" title="{1}"><progress class="mu-bar" max="{2}" value="{3}" '
-        'aria-label="Prepared data of {4}: {1}"></progress>{5} %</span>',
-        badge,
-        row.reason,
-        row.preparation.wanted,
-        row.preparation.prepared,
-        row.name,
-        row.preparation.percent,
-    )
 
 
 def _count_pods(row: Workload) -> str:
@@ -215,7 +187,7 @@ TABLE = Table(
             "status",
             "Status",
             attrgetter("state.label"),
-            render=_render_status,
+            render=render_status,
             order=("status", "-created_at"),
             width=Width.AT_LEAST_184,
             csv={

@@ -142,6 +142,7 @@ BODIES: Mapping[str, Callable[[World], Any]] = {
         "ids": [str(world.workload.pk)],
         "action": "suspend",
     },
+    "PUT /api/v1/workloads/{workload_id}/excluded-nodes": lambda world: {"nodes": []},
     "POST /api/v1/workloads/distributed": lambda world: a_body(world.cast),
     "POST /api/v1/workloads/distributed/preview": lambda world: a_body(world.cast),
     "POST /api/v1/workloads/trainings": build_standard,

@@ -76,6 +76,7 @@ UNSEEN: dict[str, str] = {
             "workload-new",
             "workload-stop",
             "workload-run",
+            "workload-exclude-node",
             "workload-delete",
         ),
         ACTS,

@@ -48,6 +48,17 @@ for rank, name in enumerate(("train1-master-0", "train1-worker-0")):
     log = Log.objects.create(pod=pod, container="pytorch", run=0, state="complete", path=path,
                              size=len(text))
     ids[name] = [str(log_paths.local_path(path)), log.pk]
+from workloads.radar import Certainty, Finding, Kind, Proof
+from workloads.models import RadarWatch
+def look(made, *found):
+    watch = RadarWatch(workload_id=made.pk, attempt=1)
+    update = journal.RadarUpdate(made.pk, made.project_id, watch, begun=found)
+    journal.record_radar([update], timezone.now())
+look(running)
+hangs = workload("hangs", "Running", running_pods=2)
+look(hangs, Finding(Kind.HANG, Certainty.CERTAIN, "Rank 1 has said nothing for 6 min.",
+                    "Stop it to free what it holds.", timezone.now().timestamp() - 360, rank=1,
+                    node="node-0", proofs=(Proof("Rank 1 printed last: \\u202e\\x1b[2Jstep 9"),)))
 wide = workload("wide", "Completed", ended_at=timezone.now())
 for rank in range(20):
     pod = Pod.objects.create(workload=wide, attempt=1, uid=f"w{rank}", name=f"wide-worker-{rank}",

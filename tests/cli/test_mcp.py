@@ -111,6 +111,8 @@ def test_each_tool_that_reads_answers(bob: CommandLine) -> None:
         assert shown["attemptCount"] == 1
         reason = await answers.read("why", workload="waiting")
         assert reason["message"] == "No node has 8 free GPUs."
+        trouble = await answers.read("why", workload="hangs")
+        assert [each["kind"] for each in trouble["findings"]] == ["hang"]
         logs = await answers.read("logs", workload="train1", tail=2)
         assert logs["text"].splitlines() == [
             "[train1-master-0] rank 0 line 8",

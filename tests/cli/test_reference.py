@@ -38,6 +38,8 @@ OTHER_ENDS = {
     "/count": "Lists say whether there is more.",
     "/telemetry": "What `muster project get` and `muster top` show, as series of numbers.",
     "/metrics": "Series for pictures.",
+    "/findings": "`muster why` says what is wrong now; what is over is among `muster events`.",
+    "/excluded-nodes": "`muster api`: a choice that one makes on the page of what was found.",
     "/progress": "`muster list -o wide` says how far each is; the loss is for pictures.",
     "/resources": "`muster project update --set resources=...` changes the quota.",
     "/data-delivery": "`muster api`: numbers for pictures; `muster describe` says the sentence.",

@@ -39,6 +39,27 @@ def test_why_says_what_rest_says(bob: CommandLine) -> None:
     assert bob("why", "waiting", "-o", "json").parse()["phase"] == "Pending"
 
 
+def test_why_says_what_is_wrong_with_one_that_runs(bob: CommandLine) -> None:
+    told = bob("why", "hangs").out
+    assert "Hangs (certain): Rank 1 has said nothing for 6 min.\n" in told
+    assert "Stop it to free what it holds.\n  - Rank 1 printed last:" in told
+    assert "ago; node node-0.\n" in told
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+    assert "nothing is known to be wrong" not in told
+    explained = bob("why", "hangs", "-o", "json").parse()
+    assert [each["kind"] for each in explained["findings"]] == ["hang"]
+    assert explained["radar"]["isOn"] is True
+    described = bob("describe", "hangs").out
+    assert "Needs a look:     Hangs (certain): Rank 1 has said nothing for 6 min.\n" in described
+
+
+def test_why_of_a_healthy_one_says_when_the_radar_looked(bob: CommandLine) -> None:
+    told = bob("why", "train1").out
+    assert "It runs, and nothing is known to be wrong. The radar looked " in told
+    assert "Nothing stands in its way." not in told
+
+
 def test_a_dry_run_shows_objects_and_fit_and_submits_nothing(bob: CommandLine) -> None:
     shown = bob(*SUBMIT, "dry", "--workers", "3", "--dry-run", "--", "python", "a b.py").out
     assert "kind: PyTorchJob" in shown

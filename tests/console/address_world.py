@@ -42,7 +42,7 @@ from projects.models import (
 from tests.cast import Cast, a_spec, make_cast
 from tests.console.addresses import ASYNC, EVERY, SECRET, Address
 from workloads import journal
-from workloads.models import Attempt, Draft, Event, Log, Pod, SavedView, Workload
+from workloads.models import Attempt, Draft, Event, Log, Pod, RadarFinding, SavedView, Workload
 from workloads.specs import Architecture
 
 
@@ -72,6 +72,20 @@ class World:
             created_at=timezone.now(),
         )
         self.log = Log.objects.create(pod=self.pod, container="pytorch", run=0, note=SECRET)
+        self.finding = RadarFinding.objects.create(
+            workload=self.workload,
+            attempt=1,
+            kind="hang",
+            key="hang/",
+            rank=0,
+            pod=self.pod,
+            node="node-0",
+            certainty="certain",
+            sentence=SECRET,
+            help=SECRET,
+            proofs=[{"text": SECRET, "metric": "cpu"}],
+            began_at=timezone.now(),
+        )
         self.draft = Draft.objects.create(user=cast.bob, data={"start": {"name": [SECRET]}})
         self.environment = Environment.objects.create(
             name="env-of-team-a", project=cast.team_a, image="secret/image"

@@ -405,6 +405,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
     },
     "workload-stop": {"POST": _WORKLOAD["edit"]},
     "workload-run": {"POST": _WORKLOAD["edit"]},
+    "workload-exclude-node": {"POST": _WORKLOAD["edit"]},
     "workload-delete": {"POST": _WORKLOAD["delete"]},
     "workload-new": {"GET": parse_need("workloads:create", "anywhere")},
     "wizard": {"GET": OWN, "POST": OWN},
@@ -418,6 +419,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
     "api-workloads-name": {"GET": parse_need("workloads:create", "anywhere")},
     "api-workloads-batch": {"POST": SIGNED_IN},
     "api-workloads-telemetry": {"GET": SIGNED_IN},
+    "api-workload-excluded-nodes": {"PUT": _WORKLOAD["edit"]},
     "api-pods": {"GET": SIGNED_IN},
     **{
         name: {"GET": _WORKLOAD["view"]}
@@ -428,6 +430,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
             "api-workload-events",
             "api-workload-history",
             "api-workload-progress",
+            "api-workload-findings",
             "api-workload-metrics",
             "api-pod-metrics",
             "api-pod-logs",

@@ -249,7 +249,7 @@ def test_the_page_takes_as_many_queries_with_much_history_as_with_little(cast: C
         with CaptureQueriesContext(connection) as seen:
             client.get(f"/workloads/{workload.pk}")
         counts.append(len(seen))
-    assert counts == [15, 15]
+    assert counts == [16, 16]
 
 
 def test_a_page_says_since_when_the_cluster_is_silent(cast: Cast) -> None:

@@ -17,6 +17,7 @@ from projects.models import User
 from workloads import runtime_limits
 from workloads.actions import NOT_FOUND_TEXT
 from workloads.api import workload_serializers
+from workloads.api.finding_answers import serialize_finding, serialize_watch
 from workloads.api.progress_answers import serialize_progress
 from workloads.api.workload_schemas import DATA_DELIVERY, EVENT, RECORD, WORKLOAD_DETAILS
 from workloads.models import Event, Workload
@@ -26,7 +27,9 @@ from workloads.queries import (
     load_delivery,
     load_disruptions,
     load_event_words,
+    load_open_findings,
     load_preparations,
+    load_watch,
     view_progress,
 )
 from workloads.queries.data_delivery import MOST_RANKS, build_no_delivery
@@ -91,6 +94,7 @@ class WorkloadView(ApiView):
         explanation = explain_workload(workload, self.user)
         attempts = workload.attempts.select_related("requested_by").order_by("-number")
         running_seconds = runtime_limits.load_running_seconds([workload], timezone.now())
+        findings = load_open_findings(workload)
         return Response(
             workload_serializers.serialize_workload(
                 workload,
@@ -100,6 +104,10 @@ class WorkloadView(ApiView):
             )
             | {
                 "progress": serialize_progress(view_progress(workload)),
+                "needsALook": bool(findings),
+                "findings": list(map(serialize_finding, findings)),
+                "radar": serialize_watch(load_watch(workload)),
+                "excludedNodes": workload.excluded_nodes,
                 "pendingSchedulingMessages": _build_scheduling_messages(workload, explanation),
                 "attempts": list(
                     map(workload_serializers.serialize_attempt, attempts[:MOST_ATTEMPTS])

@@ -16,7 +16,12 @@ from workloads.api.progress_answers import serialize_progress
 from workloads.api.workload_schemas import WORKLOAD
 from workloads.filter_catalogue import REST_FIELDS
 from workloads.models import Workload
-from workloads.queries import explain_workloads, load_preparations, view_progress
+from workloads.queries import (
+    explain_workloads,
+    load_gravest_findings,
+    load_preparations,
+    view_progress,
+)
 
 DELETED_PARAMETER = schemas.query_parameter(
     "deleted", schemas.BOOLEAN, "Those that are deleted, instead of those that are there."
@@ -43,6 +48,7 @@ class WorkloadsView(ApiView):
         running_seconds = runtime_limits.load_running_seconds(workloads, timezone.now())
         explanations = explain_workloads(workloads, self.user)
         preparations = load_preparations(workloads)
+        findings = load_gravest_findings(workloads)
         return Response(
             build_list_body(
                 "workloads",
@@ -53,7 +59,10 @@ class WorkloadsView(ApiView):
                         explanations[each.pk],
                         preparations.get(each.pk),
                     )
-                    | {"progress": serialize_progress(view_progress(each))}
+                    | {
+                        "progress": serialize_progress(view_progress(each)),
+                        "needsALook": each.pk in findings,
+                    }
                     for each in workloads
                 ],
                 next_offset,

@@ -12,6 +12,8 @@ from environments.kinds import TEMPLATE
 from projects.api.name_availability import PATH as NAME_PATH
 from workloads.api import batch, details, lists, pods, previews, submissions, templates
 from workloads.api.api_description import NotFoundView, SchemaView
+from workloads.api.excluded_nodes import ExcludedNodesView
+from workloads.api.findings import FindingsView
 from workloads.api.logs import LogsView
 from workloads.api.metrics import (
     ClusterMetricsView,
@@ -116,6 +118,16 @@ urlpatterns = [
         "workloads/<uuid:workload_id>/progress",
         ProgressView.as_view(),
         name="api-workload-progress",
+    ),
+    path(
+        "workloads/<uuid:workload_id>/findings",
+        FindingsView.as_view(),
+        name="api-workload-findings",
+    ),
+    path(
+        "workloads/<uuid:workload_id>/excluded-nodes",
+        ExcludedNodesView.as_view(),
+        name="api-workload-excluded-nodes",
     ),
     path(
         "workloads/<uuid:workload_id>/history",

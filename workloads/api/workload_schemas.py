@@ -14,6 +14,7 @@ from projects.api.schemas import (
     enum_schema,
     object_schema,
 )
+from workloads.api.finding_answers import NEEDS_A_LOOK, OPEN_FINDINGS, RADAR
 from workloads.api.progress_answers import MAYBE_PROGRESS
 from workloads.disruptions import Action
 from workloads.phases import PHASES
@@ -213,6 +214,7 @@ WORKLOAD = object_schema(
     ),
     idleSince=describe_schema(MAYBE_MOMENT, "Since when none of its GPUs has been used."),
     progress=MAYBE_PROGRESS,
+    needsALook=NEEDS_A_LOOK,
     additionalFields=object_schema(
         attempt=INTEGER, ended=describe_schema(TEXT, 'How its pods ended: "3 succeeded".')
     ),
@@ -311,6 +313,11 @@ WORKLOAD_DETAILS: Schema = {
         ),
         "attempts": describe_schema(array_schema(_ATTEMPT), "The newest first."),
         "limits": array_schema(_LIMIT),
+        "findings": OPEN_FINDINGS,
+        "radar": RADAR,
+        "excludedNodes": describe_schema(
+            array_schema(TEXT), "Nodes that it does not use from its next run on."
+        ),
         "podChanges": describe_schema(
             array_schema(EVENT),
             "The last changes of how many pods it has, the newest first: what was taken, lost or "

@@ -35,6 +35,12 @@ from workloads.journal.observing import (
     record_listing,
     record_observations,
 )
+from workloads.journal.radar_findings import (
+    RadarUpdate,
+    close_findings,
+    record_radar,
+    record_radar_action,
+)
 from workloads.journal.scaling import (
     cancel_scaling,
     drop_scaling,
@@ -52,7 +58,9 @@ from workloads.journal.step_results import (
 )
 from workloads.journal.training_progress import ProgressUpdate, record_training_progress
 from workloads.journal.user_requests import (
+    cancel_due_run,
     create_workload,
+    exclude_nodes,
     record_warning,
     request_deletion,
     request_run,
@@ -72,14 +80,18 @@ __all__ = [
     "Observation",
     "PreparationChange",
     "ProgressUpdate",
+    "RadarUpdate",
     "Subject",
     "WorkloadNames",
     "abandon_workloads",
+    "cancel_due_run",
     "cancel_scaling",
+    "close_findings",
     "close_preparations",
     "create_workload",
     "dismiss_notices",
     "drop_scaling",
+    "exclude_nodes",
     "find_subjects",
     "list_known_objects",
     "plan_scaling",
@@ -97,6 +109,8 @@ __all__ = [
     "record_observations",
     "record_preparation_trouble",
     "record_preparations",
+    "record_radar",
+    "record_radar_action",
     "record_rank_counters",
     "record_refusal",
     "record_release",

@@ -16,7 +16,7 @@ from projects.models import Project, User
 from workloads import runtime_limits
 from workloads.asset_references import AssetReference, build_used_asset_rows
 from workloads.journal import data_preparation, scaling, workload_writing
-from workloads.journal.transactions import journal_transaction
+from workloads.journal.transactions import JournalTransaction, journal_transaction
 from workloads.manifests import choose_target
 from workloads.models import Attempt, Desired, Event, UsedAsset, Workload
 from workloads.specs import Spec, decode_spec, encode_spec
@@ -132,10 +132,12 @@ def request_stop(
     reason: str = "",
     event_reason: str = "Stop",
     attempt: int | None = None,
+    runs_again: bool = False,
 ) -> bool:
     """Set the workload to Stopping, for the step `stop`.
 
-    Return False when it is stopping or stopped already, or in another attempt than `attempt`.
+    Return False when it is stopping or stopped already, or in another attempt than `attempt`. With
+    `runs_again` it is to run again once it has stopped; without, that is not wanted any more.
     `reason` begins with BY_ITSELF where Muster stops it: it stays the reason once it has stopped.
     Raises Clash when the workload has ended or is deleted.
     """
@@ -147,6 +149,7 @@ def request_stop(
         if status is Status.STOPPED or (
             status is Status.STOPPING and workload.desired == Desired.STOPPED
         ):
+            _update_run_due(journal_tx, workload, runs_again)
             return False
         if status is Status.DELETING:
             raise Clash(f"{workload.name} is being deleted, which also ends what it runs.")
@@ -156,13 +159,53 @@ def request_stop(
                 "could be freed."
             )
         new = Status.STOPPING
-        values = {"desired": Desired.STOPPED, **workload_writing.build_due_step_fields()}
+        values = {
+            "desired": Desired.STOPPED,
+            "is_run_due": runs_again,
+            **workload_writing.build_due_step_fields(),
+        }
         if new is not status:
             values |= {"status": new, "reason": reason, "status_at": timezone.now()}
         workload_writing.update_workload(journal_tx, workload, values)
         workload_writing.create_action_event(
             workload, event_reason, reason or "Stopping was asked for.", user, new_status=new
         )
+    return True
+
+
+def _update_run_due(journal_tx: JournalTransaction, workload: Workload, runs_again: bool) -> None:
+    """Change whether a workload that stops runs again then."""
+    if workload.is_run_due != runs_again:
+        Workload.objects.filter(pk=workload.pk).update(
+            is_run_due=runs_again, changed=journal_tx.position
+        )
+        journal_tx.mark_changed(workload.project_id)
+
+
+def cancel_due_run(workload_id: uuid.UUID, why: str) -> None:
+    """Record that a workload does not run again by itself; `why` says it in its history."""
+    with journal_transaction() as journal_tx:
+        workload = Workload.objects.filter(pk=workload_id, is_run_due=True).first()
+        if workload is not None:
+            _update_run_due(journal_tx, workload, runs_again=False)
+            workload_writing.create_action_event(workload, "NotRunAgain", why, None)
+
+
+def exclude_nodes(workload_id: uuid.UUID, nodes: Sequence[str], user: User | None) -> bool:
+    """Set the nodes that the workload's next attempts do not run on. Return False for the same."""
+    with journal_transaction() as journal_tx:
+        workload = Workload.objects.get(pk=workload_id)
+        if list(nodes) == workload.excluded_nodes:
+            return False
+        Workload.objects.filter(pk=workload_id).update(
+            excluded_nodes=list(nodes), changed=journal_tx.position
+        )
+        listed = ", ".join(nodes)
+        text = (
+            f"From its next run on it does not use {listed}." if nodes else "It may use any node."
+        )
+        workload_writing.create_action_event(workload, "NodesExcluded", text, user)
+        journal_tx.mark_changed(workload.project_id)
     return True
 
 
@@ -234,6 +277,7 @@ def request_run(workload_id: uuid.UUID, user: User | None) -> bool:
             "idle_since": None,
             "is_use_known": False,
             "disrupted_at": None,
+            "is_run_due": False,
             **workload_writing.build_due_step_fields(),
         }
         workload_writing.update_workload(journal_tx, workload, values, update_attempt=False)
@@ -282,6 +326,7 @@ def request_deletion(workload_id: uuid.UUID, user: User | None) -> bool:
             "status_at": now,
             "desired": Desired.DELETED,
             "deleted_at": now,
+            "is_run_due": False,
             **workload_writing.build_due_step_fields(),
         }
         # An attempt that has come to its end keeps it: only its workload is deleted.

@@ -1,6 +1,6 @@
 """The nodes on which a workload's pods may run, and how close together."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workloads.kube_objects import Object
@@ -17,11 +17,12 @@ class NodePools:
     """The node pools of a cluster by name, each as the key and value of a label.
 
     `default_names` are those to which a workload that names none is limited. A pool that is not
-    listed is one of KAI's, whose label has its name.
+    listed is one of KAI's, whose label has its name. No pod runs on `excluded_nodes`.
     """
 
     labels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     default_names: tuple[str, ...] = ()
+    excluded_nodes: tuple[str, ...] = ()
 
     def get_label(self, name: str) -> tuple[str, str]:
         return self.labels.get(name, (keys.NODE_POOL, name))
@@ -51,18 +52,15 @@ def build_placement(
 def _build_node_affinity(pool_names: tuple[str, ...], pools: NodePools) -> Object:
     """Require nodes of these pools, and prefer earlier pools by falling weights."""
     names = pool_names or pools.default_names
+    exclusion = _build_exclusion(pools.excluded_nodes)
     if not names:
-        return {}
+        return {"nodeAffinity": _require_terms([exclusion])} if exclusion else {}
     values: dict[str, list[str]] = {}
     for name in names:
         key, value = pools.get_label(name)
         values.setdefault(key, []).append(value)
     # Kubernetes combines several nodeSelectorTerms by OR: a node of any one pool is enough.
-    affinity: Object = {
-        "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [_build_in_term(*each) for each in values.items()]
-        }
-    }
+    affinity = _require_terms([_build_in_term(*each) | exclusion for each in values.items()])
     if len(pool_names) > 1:
         step = max(1, HEAVIEST // len(pool_names))
         affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
@@ -70,6 +68,21 @@ def _build_node_affinity(pool_names: tuple[str, ...], pools: NodePools) -> Objec
             for number, (key, value) in enumerate(map(pools.get_label, pool_names))
         ]
     return {"nodeAffinity": affinity}
+
+
+def _require_terms(terms: Sequence[Object]) -> Object:
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+
+
+def _build_exclusion(nodes: Sequence[str]) -> Object:
+    """Build what a term demands of a node's name; {} where every node will do."""
+    if not nodes:
+        return {}
+    return {
+        "matchFields": [
+            {"key": "metadata.name", "operator": "NotIn", "values": [each]} for each in nodes
+        ]
+    }
 
 
 def _build_in_term(key: str, values: list[str]) -> Object:

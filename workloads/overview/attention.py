@@ -1,16 +1,17 @@
-"""The workloads that need attention: waiting longest and why, failed last, running idle."""
+"""The workloads that need attention: waiting longest and why, failed last, in trouble."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, Max
 
 from projects.models import User
 from projects.querysets import InProject
 from workloads.diagnosis import Diagnosis
-from workloads.models import Workload
-from workloads.queries import waiting
+from workloads.filters import filter_by_look
+from workloads.models import RadarFinding, Workload
+from workloads.queries import GravestFinding, load_gravest_findings, waiting
 from workloads.states import ACTIVE, Status
 
 RUNNING_STATUSES = (Status.RUNNING, Status.DEGRADED)
@@ -18,6 +19,7 @@ WAITING_STATUSES = tuple(sorted(ACTIVE - {*RUNNING_STATUSES}))
 MOST_WAITING = 10
 MOST_RUNNING = 10
 MOST_FAILED = 5
+MOST_TROUBLED = 5
 LONGEST_REASON = 300
 
 _COLUMNS = (
@@ -77,6 +79,22 @@ class WaitingWorkload:
         return self.diagnosis.help if self.diagnosis is not None else ""
 
 
+@dataclass(frozen=True, slots=True)
+class TroubledWorkload:
+    """A workload that runs and needs a look, and its gravest finding."""
+
+    workload: Workload
+    finding: GravestFinding
+
+
+@dataclass(frozen=True, slots=True)
+class Troubles:
+    """The workloads that need a look: how many, and those first that got a finding last."""
+
+    count: int = 0
+    newest: Sequence[TroubledWorkload] = ()
+
+
 _STARTING_TEXTS = {
     Status.CREATING: "It is being sent to its cluster.",
     Status.RESUMING: "It is being sent to its cluster again.",
@@ -111,6 +129,26 @@ def load_longest_waiting(
     ]
 
 
+def load_troubles(rows: InProject, most: int = MOST_TROUBLED) -> Troubles:
+    """Load the workloads that need a look. One query where none does, else four."""
+    troubled = filter_by_look(rows).order_by()
+    count = troubled.count()
+    if not count:
+        return Troubles()
+    newest = (
+        RadarFinding.objects.filter(ended_at=None, workload__in=troubled.values("pk"))
+        .values_list("workload_id")
+        .annotate(newest=Max("found_at"))
+        .order_by("-newest", "workload_id")
+    )
+    workloads = _load_by_key([key for key, _ in newest[:most]])
+    findings = load_gravest_findings(workloads)
+    return Troubles(
+        count,
+        [TroubledWorkload(each, findings[each.pk]) for each in workloads if each.pk in findings],
+    )
+
+
 def load_last_failed(rows: InProject, most: int = MOST_FAILED) -> Sequence[Workload]:
     return _load_rows(
         rows.filter(status=Status.FAILED.value, ended_at__isnull=False), ("-ended_at", "-id"), most
@@ -135,6 +173,11 @@ def _filter_unended(rows: InProject, statuses: Iterable[Status]) -> InProject:
 def _load_rows(rows: InProject, order: tuple[str, ...], most: int, *more: str) -> list[Workload]:
     """Load the keys first, then the rows: the rows are large, and few are wanted."""
     keys: list[Any] = list(rows.order_by(*order).values_list("pk", flat=True)[:most])
+    return _load_by_key(keys, *more)
+
+
+def _load_by_key(keys: Sequence[Any], *more: str) -> list[Workload]:
+    """Load workloads in the order of their keys."""
     columns = (*_COLUMNS, *more)
     rows_by_key = (
         Workload.objects.select_related("project", "submitted_by")

@@ -20,6 +20,15 @@ from workloads.queries.disruptions import (
     load_notices,
 )
 from workloads.queries.explanations import Explanation, explain_workload, explain_workloads
+from workloads.queries.findings import (
+    FindingView,
+    GravestFinding,
+    WatchView,
+    load_findings,
+    load_gravest_findings,
+    load_open_findings,
+    load_watch,
+)
 from workloads.queries.history import HistoryFilter, load_history
 from workloads.queries.metrics import (
     MetricsView,
@@ -64,6 +73,8 @@ __all__ = [
     "DeliveryView",
     "EventWords",
     "Explanation",
+    "FindingView",
+    "GravestFinding",
     "HistoryFilter",
     "MeasuredPart",
     "MetricsView",
@@ -73,6 +84,7 @@ __all__ = [
     "ProgressDetails",
     "ProgressView",
     "RankView",
+    "WatchView",
     "WorkloadDiagnosis",
     "diagnose_workload",
     "explain_workload",
@@ -88,14 +100,18 @@ __all__ = [
     "load_delivery",
     "load_disruptions",
     "load_event_words",
+    "load_findings",
+    "load_gravest_findings",
     "load_history",
     "load_node_capacities",
     "load_notices",
+    "load_open_findings",
     "load_pod_page",
     "load_pods",
     "load_position",
     "load_preparations",
     "load_progress_details",
+    "load_watch",
     "pack_metrics",
     "pack_part_metrics",
     "select_table_fields",

@@ -23,6 +23,7 @@ from workloads.tasks.scaling import scale, scale_all
 from workloads.tasks.sweeping import sweep
 from workloads.tasks.teardown import remove, stop, tidy, tidy_data
 from workloads.tasks.training_progress import follow_training
+from workloads.tasks.watching import watch_workloads
 
 __all__ = [
     "follow_preparations",
@@ -51,6 +52,7 @@ __all__ = [
     "thin_metrics",
     "tidy",
     "tidy_data",
+    "watch_workloads",
 ]
 
 _EVERY = {
@@ -60,6 +62,7 @@ _EVERY = {
     "workloads.tasks.scaling.scale_all": 10,
     "workloads.tasks.preparing.follow_preparations": 3,
     "workloads.tasks.training_progress.follow_training": 5,
+    "workloads.tasks.watching.watch_workloads": 10,
     "workloads.tasks.polling.poll_all": settings.OPTIONS.poll_seconds,
     "clusters.tasks.heartbeats": 30,
     "workloads.tasks.retaining.retain": 3600,

@@ -9,19 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from console.celery import step
-from console.errors import Clash
-from projects import audit
 from projects.durations import describe_duration
-from projects.scopes import project_scope
 from workloads import journal, runtime_limits, utilisation
 from workloads.models import Desired, Event, Workload
-from workloads.states import BY_ITSELF
-from workloads.tasks.teardown import stop
+from workloads.tasks.own_stops import stop_workload
 
 BATCH_SIZE = 500
 """Workloads of one query, and that one sweep stops or warns at most."""
@@ -164,37 +159,12 @@ def _warn_of_limit(limit_use: _LimitUse, now: datetime) -> bool:
 
 
 def _stop_at_limit(limit_use: _LimitUse) -> bool:
-    """Request the stop on behalf of Muster. Return False when somebody requested it before."""
+    """Request the stop. Return False when somebody requested it before."""
     workload, project = limit_use.workload, limit_use.workload.project
     limit_name = "its time limit" if limit_use.kind == TIME else "its idle limit"
     unused = "" if limit_use.kind == TIME else "; its GPUs were not used"
-    reason = (
-        f"{BY_ITSELF}{limit_name} of {describe_duration(limit_use.limit_seconds)} was reached "
+    why = (
+        f"{limit_name} of {describe_duration(limit_use.limit_seconds)} was reached "
         f"(project {project.name}){unused}."
     )
-    try:
-        with transaction.atomic():
-            is_requested = journal.request_stop(
-                workload.pk,
-                None,
-                reason=reason,
-                event_reason=limit_use.kind,
-                attempt=workload.attempt,
-            )
-            if is_requested:
-                scope = project_scope(project.pk)
-                audit.record(
-                    audit.Event.STOP,
-                    "workload",
-                    by=None,
-                    id=workload.pk,
-                    name=workload.name,
-                    scope=scope,
-                    text=reason,
-                )
-    except Clash:
-        # The workload has ended, or is being deleted.
-        return False
-    if is_requested:
-        stop.enqueue(str(workload.pk))
-    return is_requested
+    return stop_workload(workload, limit_use.kind, why)

@@ -17,7 +17,14 @@ from workloads.logbook.log_files import OpenLog
 from workloads.models import Log, Pod, RankProgress, TrainingProgress, Workload
 from workloads.pod_counts import Standing
 from workloads.specs import Architecture, Framework
-from workloads.training_progress import LineParser, Place, RankState, Reading, find_place
+from workloads.training_progress import (
+    LineParser,
+    Place,
+    RankState,
+    Reading,
+    find_place,
+    tells_checkpoint,
+)
 
 OTHER_RANKS = 15
 """Ranks that a turn reads of a workload beside its first one and the one that leads."""
@@ -188,6 +195,8 @@ def _apply_line(
     rank: RankLogs, log: int, offset: int, raw: bytes, parser: LineParser, clock_lead: timedelta
 ) -> Iterator[NewLine]:
     ns, text_begin = stamps.parse_stamp(raw[:64])
+    if tells_checkpoint(raw[text_begin:]):
+        rank.state.note_checkpoint(_find_time(ns, clock_lead).timestamp())
     for line in parser.parse_line(raw[text_begin:]):
         at = _find_time(ns, clock_lead)
         if rank.state.apply_reading(line.reading, at.timestamp(), line.evidence):

@@ -1,5 +1,6 @@
 """How far a training is, read from the lines of its log: patterns, readings, estimates. Pure."""
 
+from workloads.training_progress.checkpoint_lines import tells_checkpoint
 from workloads.training_progress.estimating import (
     Estimate,
     Point,
@@ -59,4 +60,5 @@ __all__ = [
     "format_time",
     "get_pattern_title",
     "is_by_step",
+    "tells_checkpoint",
 ]

@@ -1,11 +1,15 @@
 """How far one rank is: readings of its lines taken together, whatever order they come in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from workloads.training_progress.readings import LARGEST_COUNT, Reading
+from workloads.training_progress.step_times import StepTime, add_step_time
 
 PATIENCE = 300.0
 """Seconds after which another pattern may tell the step, where the one that told it is silent."""
+SAME_CHECKPOINT = 5.0
+"""Seconds within which lines of a rank tell of the same checkpoint: it begins and ends."""
+MOST_GAPS = 5
 _NEARLY_ALL = 0.9
 
 
@@ -37,6 +41,15 @@ class RankState:
     """Bars that came to their end in this log; another one of the same length followed each."""
     bar_total: int | None = None
     bar_step: int | None = None
+    step_times: list[StepTime] = field(default_factory=list)
+    """When it printed a few of its latest steps."""
+    bad_loss_at: float | None = None
+    """Since when its loss is no number."""
+    checkpoints: int = 0
+    """How many times a line said that a checkpoint was saved."""
+    checkpoint_at: float | None = None
+    checkpoint_gaps: list[float] = field(default_factory=list)
+    """The latest times between two of them, in seconds."""
 
     def begin_log(self) -> None:
         """Begin another log: a container that started again counts anew, from any step."""
@@ -50,14 +63,26 @@ class RankState:
             if self._may_tell_step(reading, at):
                 self._apply_step(reading, reading.step)
                 self.pattern, self.step_at = reading.pattern, at
+                if self.step is not None:
+                    self.step_times = add_step_time(self.step_times, self.step, at)
             elif reading.total is not None:
                 return False
         else:
             self._apply_place(reading)
             self.pattern = self.pattern or reading.pattern
-        self._apply_metrics(reading)
+        self._apply_metrics(reading, at)
         self.at, self.evidence = at, evidence
         return True
+
+    def note_checkpoint(self, at: float) -> None:
+        """Count a line that says that a checkpoint was saved; lines of one moment are one."""
+        before, self.checkpoint_at = self.checkpoint_at, at
+        if before is not None and at - before < SAME_CHECKPOINT:
+            return
+        self.checkpoints += 1
+        if before is not None:
+            gaps = [*self.checkpoint_gaps, round(at - before, 1)]
+            self.checkpoint_gaps = gaps[-MOST_GAPS:]
 
     def _is_inner_bar(self, reading: Reading, at: float) -> bool:
         """Return whether this is a shorter bar amid a longer one, as an evaluation has."""
@@ -128,8 +153,12 @@ class RankState:
         if reading.total is not None and (self.step is None or self.step <= reading.total):
             self.total = reading.total
 
-    def _apply_metrics(self, reading: Reading) -> None:
+    def _apply_metrics(self, reading: Reading, at: float) -> None:
         if reading.loss is not None or reading.has_bad_loss:
+            if not reading.has_bad_loss:
+                self.bad_loss_at = None
+            elif not self.has_bad_loss:
+                self.bad_loss_at = at
             self.loss, self.has_bad_loss = reading.loss, reading.has_bad_loss
         if reading.samples_per_second is not None:
             self.samples_per_second = reading.samples_per_second

@@ -45,11 +45,34 @@ def delete(request: Request, pk: uuid.UUID) -> HttpResponse:
     )
 
 
+@require_POST
+def exclude_node(request: Request, pk: uuid.UUID) -> HttpResponse:
+    """Leave a node out of the workload's next runs, and run it again at once where that is asked.
+
+    With `allow` the node may be used again.
+    """
+    node, runs_again = request.POST.get("node", "")[:253], request.POST.get("run") == "1"
+    is_allowed = request.POST.get("allow") == "1"
+
+    def act(workload: Workload, user: User) -> bool:
+        others = [each for each in workload.excluded_nodes if each != node]
+        nodes = others if is_allowed else [*others, node]
+        return actions.exclude_nodes(workload, nodes, user, runs_again=runs_again)
+
+    if is_allowed:
+        done = f"{{}} may use {node} again, from its next run on."
+    elif runs_again:
+        done = f"{{}} runs again without {node}, as soon as it has stopped."
+    else:
+        done = f"{{}} does not use {node} any more, from its next run on."
+    return _act_and_answer(request, pk, act, done, "Nothing of that is new for {}.")
+
+
 def _act_and_answer(
     request: Request, pk: uuid.UUID, act: Callable[[Workload, User], bool], done: str, already: str
 ) -> HttpResponse:
     workload = get_object_or_404(Workload.objects.visible_to(request.user), pk=pk)
-    text = (done if act(workload, request.user) else already).format(workload.name)
+    text = (done if act(workload, request.user) else already).replace("{}", workload.name)
     if request.htmx:
         # The parts on the page that show it ask anew, even where no stream tells them.
         answer = HttpResponse(status=204)

@@ -27,6 +27,7 @@ from workloads.states import ACTIVE, ENDING
 from workloads.views import (
     data_delivery,
     describing,
+    findings,
     logs,
     metrics,
     pod_changes,
@@ -182,6 +183,7 @@ def _build_head_context(request: Request, workload: Workload) -> dict[str, Any]:
         "preparation": load_preparations([workload]).get(workload.pk),
         "limits": runtime_limits.load_limit_uses(workload),
         "progress": queries.view_progress(workload),
+        "findings": findings.build_finding_blocks(workload, request.user),
         "is_live": workload.status in ACTIVE | ENDING,
     }
 
@@ -223,7 +225,9 @@ def _build_history_context(request: Request, workload: Workload) -> dict[str, An
         }
 
     return {
-        "events": [(each, words[each.pk].text) for each in page.rows],
+        "events": [
+            (each, findings.get_event_heading(each), words[each.pk].text) for each in page.rows
+        ],
         "wanted": wanted,
         "kinds": [(kind.value, kind.label, kind.value in wanted.kinds) for kind in Event.Kind],
         "pod_names": queries.list_pod_names(workload, MOST_POD_NAMES + 1),

@@ -114,6 +114,7 @@ def _build_workloads_context(request: Request, sight: ViewerScope) -> dict[str, 
         "statuses": list(bars.split_bar(counts)),
         "workload_count": sum(counts.values()),
         "idle": figures.load_idle_gpus(sight.workloads),
+        "troubles": attention.load_troubles(rows),
         "waiting": attention.load_longest_waiting(rows, request.user),
         "failed": attention.load_last_failed(rows),
     }

@@ -17,6 +17,7 @@ from console.tables import Column
 from console.templatetags.rows import render_cell
 from workloads import runtime_limits
 from workloads.models import Workload
+from workloads.queries import load_gravest_findings
 from workloads.queries.data_delivery import load_preparations
 from workloads.workload_table import CHECKBOX, TABLE
 
@@ -81,6 +82,13 @@ def set_preparations(workloads: Sequence[Any]) -> None:
         each.preparation = preparations.get(each.pk)
 
 
+def set_findings(workloads: Sequence[Any]) -> None:
+    """Set `finding` on each workload: its gravest open one, or None. One query at most."""
+    findings = load_gravest_findings(workloads)
+    for each in workloads:
+        each.finding = findings.get(each.pk)
+
+
 def render_rows(
     workloads: Iterable[Workload], columns: Sequence[Column] = ALL_COLUMNS
 ) -> list[RenderedRow]:
@@ -92,6 +100,7 @@ def render_rows(
     missing = {key: workload for key, workload in by_key.items() if key not in cells}
     set_runtimes(list(missing.values()))
     set_preparations(list(missing.values()))
+    set_findings(list(missing.values()))
     rendered = {key: render_cells(workload) for key, workload in missing.items()}
     cache.set_many(rendered, CACHE_SECONDS)
     cells |= rendered

@@ -162,7 +162,7 @@ def get_workload(session: Session, arguments: Arguments) -> Answer:
 
 
 def explain_workload(session: Session, arguments: Arguments) -> Answer:
-    """Return why a workload waits or failed, and what would help."""
+    """Return why a workload waits or failed, what is wrong with it, and what would help."""
     return workloads.explain(_get_details(session, arguments))
 
 
@@ -312,7 +312,8 @@ TOOLS = (
     ),
     Tool(
         "why",
-        "Say why a workload waits or why it failed, and what would help.",
+        "Say why a workload waits or why it failed, and what would help; of one that runs, the "
+        "hangs, slow ranks, idle GPUs and other troubles that were found, with what shows them.",
         (_WORKLOAD, _PROJECT),
         explain_workload,
     ),

@@ -269,7 +269,7 @@ def list_prunable(
 
 
 def explain(workload: Workload) -> dict[str, Any]:
-    """Return why a workload waits or failed, and what would help, as REST says it."""
+    """Return why a workload waits or failed, what is wrong with it, and what would help."""
     diagnosis = workload.get("diagnosis") or {}
     return {
         "name": workload["name"],
@@ -283,6 +283,8 @@ def explain(workload: Workload) -> dict[str, Any]:
         "clusterMessage": workload.get("clusterMessage") or "",
         "limits": [each["message"] for each in workload.get("limits", []) if each.get("message")],
         "podChanges": [each["message"] for each in workload.get("podChanges", [])],
+        "findings": workload.get("findings") or [],
+        "radar": workload.get("radar"),
     }
 
 

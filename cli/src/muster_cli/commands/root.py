@@ -25,7 +25,12 @@ COMMANDS = {
     "top": Entry("top", "top", "Show what holds GPUs: nodes, workloads.", _WORKLOADS),
     "get": Entry("views", "get_command", "Show workloads by name, for people or programs.", _LOOK),
     "describe": Entry("views", "describe", "Show everything about a workload.", _LOOK),
-    "why": Entry("views", "explain_workload", "Say why a workload waits or failed.", _LOOK),
+    "why": Entry(
+        "views",
+        "explain_workload",
+        "Say why a workload waits or failed, or what is wrong with it.",
+        _LOOK,
+    ),
     "pods": Entry("lists", "pods", "List the pods of a workload.", _LOOK),
     "events": Entry("lists", "events", "List what happened to a workload.", _LOOK),
     "logs": Entry("logs", "logs", "Show or follow the logs of all ranks.", _LOOK),

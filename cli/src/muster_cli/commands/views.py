@@ -59,7 +59,7 @@ def describe(invocation: Invocation, workload: str, project: str | None) -> None
 def explain_workload(
     invocation: Invocation, workload: str, project: str | None, output: OutputFormat
 ) -> None:
-    """Say why WORKLOAD waits or why it failed, and what would help."""
+    """Say why WORKLOAD waits, why it failed or what is wrong with it, and what would help."""
     found = actions.get_details(invocation.session, workload, invocation.choose_project(project))
     explanation: dict[str, Any] = actions.explain(found)
     if output in (OutputFormat.JSON, OutputFormat.YAML):

@@ -11,6 +11,8 @@ from muster_cli.resource_types import get_value
 
 Item = Mapping[str, Any]
 LABEL_WIDTH = 18
+_ANSWERS = ("message", "clusterMessage", "limits", "podChanges", "findings")
+"""What says why a workload is as it is."""
 SHOWN_PODS = 50
 
 _FACTS = (
@@ -74,6 +76,8 @@ def describe_workload(
     yield f"{'Status:':<{LABEL_WIDTH}}{painted}"
     if message := clean_text(str(workload.get("phaseMessage") or "")):
         yield f"{'':<{LABEL_WIDTH}}{message}"
+    for each in workload.get("findings") or []:
+        yield f"{'Needs a look:':<{LABEL_WIDTH}}{_describe_finding(each)}"
     for each in workload.get("limits") or []:
         used = moments.describe_duration(each.get("usedSeconds"))
         limit = moments.describe_duration(each.get("limitSeconds"))
@@ -98,7 +102,7 @@ def describe_part(
 
 
 def describe_explanation(explanation: Item, terminal: Terminal) -> Iterator[str]:
-    """Yield why a workload waits or failed, and what would help."""
+    """Yield why a workload waits or failed, what is wrong with it, and what would help."""
     phase = read_status(explanation)
     yield f"{explanation['name']} is {terminal.paint(phase, PHASE_COLOURS.get(phase, ''))}."
     for name in ("message", "clusterMessage", "help"):
@@ -109,5 +113,43 @@ def describe_explanation(explanation: Item, terminal: Terminal) -> Iterator[str]
         yield f"  {clean_log_line(str(explanation['logLine']))}"
     for text in (*explanation["limits"], *explanation["podChanges"]):
         yield clean_text(str(text))
-    if not any(explanation[name] for name in ("message", "clusterMessage", "limits", "podChanges")):
+    findings = explanation["findings"]
+    for each in findings:
+        yield ""
+        yield from _describe_finding_at_length(each, terminal)
+    is_healthy = phase == "Running" and not (explanation["message"] or findings)
+    if is_healthy and not explanation["clusterMessage"]:
+        yield _describe_watch(explanation["radar"] or {})
+    elif not any(explanation[name] for name in _ANSWERS):
         yield "Nothing stands in its way."
+
+
+def _describe_finding(finding: Item) -> str:
+    return clean_text(f"{finding['title']} ({finding['certainty']}): {finding['message']}")
+
+
+def _describe_finding_at_length(finding: Item, terminal: Terminal) -> Iterator[str]:
+    """Yield what the radar found, what to do about it, what shows it, and of which pod it is."""
+    yield terminal.paint(_describe_finding(finding), "yellow")
+    if finding["help"]:
+        yield clean_text(str(finding["help"]))
+    for each in finding["evidence"]:
+        yield f"  - {clean_text(str(each['text']))}"
+    began, seen = (
+        moments.describe_duration(moments.compute_age(finding[name]))
+        for name in ("beganAt", "seenAt")
+    )
+    place = [f"pod {finding['podName']}"] if finding["podName"] else []
+    place += [f"node {finding['nodeName']}"] if finding["nodeName"] else []
+    where = f"; {', '.join(place)}" if place else ""
+    yield clean_text(f"Began {began} ago, seen {seen} ago{where}.")
+
+
+def _describe_watch(radar: Item) -> str:
+    """Say that nothing is known to be wrong, and how far that can be known."""
+    if radar.get("isOn") is False:
+        return "It runs. Nobody looks whether anything is wrong: its radar is off."
+    if radar.get("lookedAt"):
+        ago = moments.describe_duration(moments.compute_age(radar["lookedAt"]))
+        return f"It runs, and nothing is known to be wrong. The radar looked {ago} ago."
+    return "It runs, and nothing is known to be wrong."

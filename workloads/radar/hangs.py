@@ -1,0 +1,400 @@
+"""Finds ranks that hang: which one says nothing, and how the others wait for it. Pure."""
+
+import statistics
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import accumulate
+
+from workloads.radar.evidence import RankEvidence, WorkloadEvidence, format_seconds
+from workloads.radar.findings import Certainty, Finding, Kind, Proof
+from workloads.radar.pauses import tells_pause
+from workloads.radar.thresholds import (
+    LONGEST_SHARE,
+    PAUSE_SILENCE,
+    STARTUP_SILENCE,
+    Thresholds,
+)
+
+MOST_NAMED = 5
+"""Ranks that a sentence names."""
+FEWEST_TO_COMPARE = 3
+IDLE_CORES, BUSY_CORES = 0.3, 0.7
+IDLE_GPU, BUSY_GPU = 20.0, 80.0
+WRITING = 1e6
+"""Bytes a second to disk of a rank that saves."""
+LOW_POWER = 0.6
+"""A device that only waits takes less than this share of the power it took before."""
+RECENT = 60.0
+"""Seconds: figures of this time are those of now."""
+HELP = (
+    "Stop it to free what it holds: run again, it goes on from its last checkpoint. The log of the "
+    "rank says what it did last."
+)
+
+
+class _Shape(Enum):
+    """How a silence looks."""
+
+    ENDED = auto()
+    ALONE = auto()
+    BEHIND = auto()
+    ODD = auto()
+    TOGETHER = auto()
+    START = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Silence:
+    """The ranks that hang, and those that wait for them or go on without them."""
+
+    shape: _Shape
+    ranks: Sequence[RankEvidence]
+    others: Sequence[RankEvidence]
+    since: float
+
+
+def is_silent(evidence: WorkloadEvidence, thresholds: Thresholds) -> bool:
+    """Tell whether any rank is silent for so long that figures are wanted to say why."""
+    working = [each for each in evidence.ranks if each.is_running and not each.is_done]
+    return bool(_list_silent([each for each in working if each.talks], evidence, thresholds))
+
+
+def list_suspects(evidence: WorkloadEvidence, thresholds: Thresholds) -> Sequence[RankEvidence]:
+    """Return the ranks whose last lines are wanted before it is said that they hang."""
+    silence = _find_silence(evidence, thresholds)
+    return [] if silence is None else silence.ranks[:MOST_NAMED]
+
+
+def find_hang(evidence: WorkloadEvidence, thresholds: Thresholds) -> Finding | None:
+    """Return the hang of a workload; None where there is none, or not yet."""
+    silence = _find_silence(evidence, thresholds)
+    if silence is None or _is_pause(evidence, silence):
+        return None
+    rank = silence.ranks[0] if len(silence.ranks) == 1 else None
+    proofs = [*_list_last_lines(evidence, silence), *_list_activity(evidence, silence)]
+    return Finding(
+        Kind.HANG,
+        _CERTAINTY[silence.shape],
+        _SENTENCES[silence.shape](evidence, silence),
+        HELP,
+        silence.since,
+        rank=None if rank is None else rank.rank,
+        pod=silence.ranks[0].pod if silence.shape is not _Shape.TOGETHER else None,
+        node="" if rank is None else rank.node,
+        proofs=tuple(proofs),
+    )
+
+
+def _find_silence(evidence: WorkloadEvidence, thresholds: Thresholds) -> _Silence | None:
+    talkers = [each for each in evidence.ranks if each.is_running and each.talks]
+    working = [each for each in talkers if not each.is_done]
+    if not talkers:
+        return _find_silent_start(evidence)
+    silent = _list_silent(working, evidence, thresholds)
+    ended = _find_ended(evidence, thresholds.get_silence(evidence.gap))
+    if ended and working and len(silent) == len(working):
+        since = min(each.ended_at or evidence.now for each in ended)
+        return _Silence(_Shape.ENDED, ended, working, since)
+    if not silent:
+        return None
+    if len(silent) < len(talkers):
+        return _find_alone(silent, talkers, evidence, thresholds)
+    return _find_all_silent(silent, evidence, thresholds)
+
+
+def _list_silent(
+    ranks: Sequence[RankEvidence], evidence: WorkloadEvidence, thresholds: Thresholds
+) -> list[RankEvidence]:
+    gap = evidence.gap
+    return [
+        each
+        for each in ranks
+        if _measure_silence(each, evidence.now) >= thresholds.get_silence(max(gap, each.gap))
+    ]
+
+
+def _find_alone(
+    silent: Sequence[RankEvidence],
+    talkers: Sequence[RankEvidence],
+    evidence: WorkloadEvidence,
+    thresholds: Thresholds,
+) -> _Silence | None:
+    """Return the silence of a few ranks that the others have left behind for as long."""
+    numbers = {each.rank for each in silent}
+    others = [each for each in talkers if each.rank not in numbers]
+    if len(silent) > len(others):
+        return None
+    steps, passed_at = _list_passings(others)
+    gap, lost = evidence.gap, []
+    for each in silent:
+        place = bisect_left(steps, (each.step or 0) + each.stride)
+        if place == len(steps):
+            continue
+        since = max(each.line_at or 0.0, passed_at[place])
+        if evidence.now - since >= thresholds.get_silence(max(gap, each.gap)):
+            lost.append(each)
+    return _Silence(_Shape.ALONE, lost, others, _find_begin(lost)) if lost else None
+
+
+def _list_passings(ranks: Sequence[RankEvidence]) -> tuple[list[int], list[float]]:
+    """Return the steps of these ranks, in order, and when the first one was as far or further."""
+    first: dict[int, float] = {}
+    for each in ranks:
+        for step, at in each.step_times.items():
+            first[step] = min(at, first.get(step, at))
+    steps = sorted(first)
+    times = list(accumulate((first[step] for step in reversed(steps)), min))
+    return steps, times[::-1]
+
+
+def _find_all_silent(
+    talkers: Sequence[RankEvidence], evidence: WorkloadEvidence, thresholds: Thresholds
+) -> _Silence | None:
+    behind = _list_behind(talkers)
+    if behind:
+        numbers = {each.rank for each in behind}
+        others = [each for each in talkers if each.rank not in numbers]
+        return _Silence(_Shape.BEHIND, behind, others, _find_begin(behind))
+    since = max(each.line_at or 0.0 for each in talkers)
+    odd = _find_odd(talkers, max(since, evidence.now - RECENT))
+    # The first rank is the one that saves and evaluates while the others wait.
+    if odd is not None and odd.rank != 0:
+        others = [each for each in talkers if each is not odd]
+        return _Silence(_Shape.ODD, [odd], others, since)
+    together = thresholds.get_silence_together(evidence.gap, evidence.longest_gap)
+    if evidence.now - since < together:
+        return None
+    return _Silence(_Shape.TOGETHER, talkers, (), since)
+
+
+def _find_silent_start(evidence: WorkloadEvidence) -> _Silence | None:
+    """Return the silence of a workload that has never told a step; nothing where others print."""
+    running = [each for each in evidence.ranks if each.is_running]
+    if not running or evidence.started_at is None:
+        return None
+    since = max([evidence.started_at, *(each.line_at or 0.0 for each in running)])
+    if evidence.now - since < STARTUP_SILENCE:
+        return None
+    # A script that prints nothing is not idle: what it uses says so.
+    for each in running:
+        cores = each.measure("cpu", evidence.now - RECENT)
+        gpu = each.measure("gpu_use", evidence.now - RECENT)
+        if cores is None or cores >= IDLE_CORES or (gpu is not None and gpu >= IDLE_GPU):
+            return None
+    return _Silence(_Shape.START, running, (), since)
+
+
+def _find_ended(evidence: WorkloadEvidence, silence: float) -> list[RankEvidence]:
+    """Return the ranks whose pods ended a while ago, with nothing in their place."""
+    return [
+        each
+        for each in evidence.ranks
+        if not each.is_running
+        and not each.is_done
+        and each.ended_at is not None
+        and evidence.now - each.ended_at >= silence
+    ]
+
+
+def _list_behind(talkers: Sequence[RankEvidence]) -> list[RankEvidence]:
+    """Return the ranks that have not printed a step which most others have."""
+    read = [each for each in talkers if each.is_read and each.step is not None]
+    if len(read) < len(talkers):
+        return []
+    furthest = max(each.step or 0 for each in read)
+    behind = [each for each in read if (each.step or 0) + each.stride <= furthest]
+    return behind if 0 < len(behind) <= len(read) // 2 else []
+
+
+def _find_odd(talkers: Sequence[RankEvidence], since: float) -> RankEvidence | None:
+    """Return the one rank that computes while the others wait, or waits while they spin."""
+    if len(talkers) < FEWEST_TO_COMPARE:
+        return None
+    for metric, idle, busy in (("gpu_use", IDLE_GPU, BUSY_GPU), ("cpu", IDLE_CORES, BUSY_CORES)):
+        values = [each.measure(metric, since) for each in talkers]
+        low = [each for each, value in zip(talkers, values, strict=True) if _is_below(value, idle)]
+        high = [each for each, value in zip(talkers, values, strict=True) if _is_above(value, busy)]
+        if len(low) + len(high) == len(talkers) and 1 in (len(low), len(high)):
+            return low[0] if len(low) == 1 else high[0]
+    return None
+
+
+def _is_below(value: float | None, bound: float) -> bool:
+    return value is not None and value < bound
+
+
+def _is_above(value: float | None, bound: float) -> bool:
+    return value is not None and value > bound
+
+
+def _is_pause(evidence: WorkloadEvidence, silence: _Silence) -> bool:
+    """Tell whether the silence is one that trainings have: somebody saves, or evaluates."""
+    lasted = evidence.now - silence.since
+    if silence.shape in (_Shape.ENDED, _Shape.TOGETHER, _Shape.START):
+        return False
+    if lasted < PAUSE_SILENCE and any(
+        tells_pause(evidence.last_lines.get(each.rank, "")) for each in silence.ranks
+    ):
+        return True
+    # As long as one from which it went on before.
+    if lasted < min(LONGEST_SHARE * evidence.longest_gap, PAUSE_SILENCE):
+        return True
+    first = silence.ranks[0]
+    written = first.measure("disk_written", evidence.now - RECENT) if first.rank == 0 else None
+    return written is not None and written >= WRITING and lasted < PAUSE_SILENCE
+
+
+def _measure_silence(rank: RankEvidence, now: float) -> float:
+    return now - max(rank.line_at or 0.0, rank.started_at or 0.0)
+
+
+def _find_begin(ranks: Sequence[RankEvidence]) -> float:
+    """Return when the first of these ranks fell silent."""
+    return min(max(each.line_at or 0.0, each.started_at or 0.0) for each in ranks)
+
+
+def _list_last_lines(evidence: WorkloadEvidence, silence: _Silence) -> list[Proof]:
+    return [
+        Proof(f"Rank {each.rank} printed last: {line}")
+        for each in silence.ranks[:MOST_NAMED]
+        if (line := evidence.last_lines.get(each.rank, ""))
+    ]
+
+
+def _list_activity(evidence: WorkloadEvidence, silence: _Silence) -> list[Proof]:
+    """Describe what devices and processors do meanwhile, of the first rank that hangs and the
+    others.
+    """
+    proofs = []
+    recent = max(silence.since, evidence.now - RECENT)
+    first = silence.ranks[0]
+    for who, ranks in ((f"rank {first.rank}", [first]), ("the others", silence.others)):
+        if who == "the others" and not ranks:
+            continue
+        if spinning := _describe_spinning(ranks, silence.since, recent):
+            proofs.append(Proof(f"{who.capitalize()}: {spinning}", "gpu_power"))
+        cores = [value for each in ranks if (value := each.measure("cpu", recent)) is not None]
+        if cores and (silence.shape is not _Shape.TOGETHER):
+            amount = statistics.median(cores)
+            proofs.append(Proof(f"{who.capitalize()}: {amount:.2f} cores in use.", "cpu"))
+    return proofs
+
+
+def _describe_spinning(ranks: Sequence[RankEvidence], since: float, recent: float) -> str:
+    """Say that devices only wait: all of their time in use, at a fraction of their power."""
+    use = [value for each in ranks if (value := each.measure("gpu_use", recent)) is not None]
+    power = [value for each in ranks if (value := each.measure("gpu_power", recent)) is not None]
+    before = [
+        value
+        for each in ranks
+        for at, value in each.figures.get("gpu_power", ())
+        if at < since - RECENT / 2
+    ]
+    if not use or not power:
+        return ""
+    text = f"GPU {statistics.median(use):.0f} % at {statistics.median(power):.0f} W"
+    is_low = bool(before) and statistics.median(power) < LOW_POWER * statistics.median(before)
+    spins = is_low and statistics.median(use) > BUSY_GPU
+    return f"{text}: it spins in a collective." if spins else f"{text}."
+
+
+def _describe_ended(evidence: WorkloadEvidence, silence: _Silence) -> str:
+    lasted = format_seconds(evidence.now - silence.since)
+    ended = silence.ranks[0]
+    how = ended.end or "its pod ended"
+    return (
+        f"{name_ranks(silence.ranks)} ended {lasted} ago ({how}), and "
+        f"{_count_others(silence)} {_verb(silence, 'wait')} for {_pronoun(silence)}."
+    )
+
+
+def _describe_alone(evidence: WorkloadEvidence, silence: _Silence) -> str:
+    lasted = format_seconds(evidence.now - silence.since)
+    step = max((each.step or 0 for each in silence.others), default=0)
+    return (
+        f"{name_ranks(silence.ranks)} {_have(silence)} said nothing for {lasted}, while "
+        f"{_count_others(silence)} {_verb(silence, 'go')} on at step {step:,}."
+    )
+
+
+def _describe_behind(evidence: WorkloadEvidence, silence: _Silence) -> str:
+    lasted = format_seconds(evidence.now - silence.since)
+    step = max((each.step or 0 for each in silence.others), default=0)
+    return (
+        f"{name_ranks(silence.ranks)} {_have(silence)} said nothing for {lasted}, while "
+        f"{_count_others(silence)} {_verb(silence, 'wait')} at step {step:,}."
+    )
+
+
+def _describe_odd(evidence: WorkloadEvidence, silence: _Silence) -> str:
+    lasted = format_seconds(evidence.now - silence.since)
+    step = silence.ranks[0].step or 0
+    return (
+        f"All ranks have said nothing for {lasted}, since step {step:,}, and rank "
+        f"{silence.ranks[0].rank} does something else than the others: they seem to wait for it."
+    )
+
+
+def _describe_together(evidence: WorkloadEvidence, silence: _Silence) -> str:
+    lasted = format_seconds(evidence.now - silence.since)
+    step = max(each.step or 0 for each in silence.ranks)
+    if len(silence.ranks) == 1:
+        return f"Rank {silence.ranks[0].rank} has said nothing for {lasted}, since step {step:,}."
+    return (
+        f"All {len(silence.ranks)} ranks have said nothing for {lasted}, since step {step:,}. "
+        "Which one the others wait for is not known."
+    )
+
+
+def _describe_start(evidence: WorkloadEvidence, silence: _Silence) -> str:
+    lasted = format_seconds(evidence.now - silence.since)
+    return f"It has said nothing for {lasted}, and computes nothing: it has not begun to train."
+
+
+_SENTENCES: dict[_Shape, Callable[[WorkloadEvidence, _Silence], str]] = {
+    _Shape.ENDED: _describe_ended,
+    _Shape.ALONE: _describe_alone,
+    _Shape.BEHIND: _describe_behind,
+    _Shape.ODD: _describe_odd,
+    _Shape.TOGETHER: _describe_together,
+    _Shape.START: _describe_start,
+}
+_CERTAINTY = {
+    _Shape.ENDED: Certainty.CERTAIN,
+    _Shape.ALONE: Certainty.LIKELY,
+    _Shape.BEHIND: Certainty.CERTAIN,
+    _Shape.ODD: Certainty.LIKELY,
+    _Shape.TOGETHER: Certainty.POSSIBLE,
+    _Shape.START: Certainty.POSSIBLE,
+}
+
+
+def name_ranks(ranks: Sequence[RankEvidence]) -> str:
+    """Name ranks, as "Rank 37" or "Ranks 3, 4 and 2 others"."""
+    if len(ranks) == 1:
+        return f"Rank {ranks[0].rank}"
+    named = [str(each.rank) for each in ranks[:MOST_NAMED]]
+    rest = len(ranks) - len(named)
+    last = f"{rest} others" if rest > 1 else "one other" if rest else named.pop()
+    return f"Ranks {', '.join(named)} and {last}"
+
+
+def _count_others(silence: _Silence) -> str:
+    count = len(silence.others)
+    return f"rank {silence.others[0].rank}" if count == 1 else f"the {count:,} others"
+
+
+def _verb(silence: _Silence, verb: str) -> str:
+    if len(silence.others) != 1:
+        return verb
+    return "goes" if verb == "go" else f"{verb}s"
+
+
+def _have(silence: _Silence) -> str:
+    return "has" if len(silence.ranks) == 1 else "have"
+
+
+def _pronoun(silence: _Silence) -> str:
+    return "it" if len(silence.ranks) == 1 else "them"

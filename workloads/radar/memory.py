@@ -1,0 +1,123 @@
+"""Finds memory that grows until the pod is killed, and says when that will be. Pure."""
+
+import statistics
+from dataclasses import dataclass
+
+from workloads.radar.evidence import RankEvidence, Series, WorkloadEvidence, format_seconds
+from workloads.radar.findings import Certainty, Finding, Kind, Proof
+
+FEWEST_POINTS = 12
+SHORTEST_SPAN = 150.0
+USUAL_SPAN = 900.0
+"""Seconds of figures before it is called a leak, unless memory is full sooner: a cache that fills
+looks like a line for a while.
+"""
+NEARLY_ALL = 0.95
+SOON = 3.0
+"""Memory that is full within so many times the time that it has grown cannot be waited for."""
+LONGEST_SPAN = 1800.0
+"""Seconds of figures that are looked at."""
+SHORT_LEFT = 600.0
+"""Seconds until memory is full that cannot be waited for, whatever grows."""
+SETTLING = 60.0
+"""Seconds after the beginning in which memory may grow: caches, buffers, workers."""
+LONGEST_LEFT = 6 * 3600.0
+LEAST_GROWTH = 0.05
+"""Of the memory at the beginning, that it has grown by at least."""
+STEADY = 0.97
+"""The correlation of time and memory: a leak is a line."""
+LASTING_SHARE = 0.7
+"""How much of the growth of the first half the second one has at least: caches fill up."""
+MOST_FOUND = 5
+HELP = (
+    "It will be killed when its memory is full. Look for what it keeps from step to step: tensors "
+    "with their graph, lists of losses, workers of the data loader. More memory only delays it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leak:
+    """Memory of a rank that grows: by `slope` bytes a second for `span` seconds, full in `left`."""
+
+    rank: RankEvidence
+    slope: float
+    span: float
+    left: float
+
+
+def find_leaks(evidence: WorkloadEvidence) -> list[Finding]:
+    """Return the ranks whose memory is full soon, those with the least time first."""
+    running = [each for each in evidence.ranks if each.is_running]
+    leaks = [leak for each in running if (leak := _find_leak(each, evidence)) is not None]
+    # What grows alike in most ranks may be the data that they keep in the first epoch.
+    are_alike = 2 * len(leaks) > len(running)
+    found = [each for each in leaks if _is_worth_telling(each, are_alike=are_alike)]
+    found.sort(key=lambda each: each.left)
+    return [_build_finding(each) for each in found[:MOST_FOUND]]
+
+
+def _is_worth_telling(leak: _Leak, *, are_alike: bool) -> bool:
+    if leak.left > LONGEST_LEFT:
+        return False
+    if are_alike:
+        return leak.left < SHORT_LEFT or leak.span >= NEARLY_ALL * LONGEST_SPAN
+    return leak.left < SOON * leak.span or leak.span >= USUAL_SPAN
+
+
+def _find_leak(rank: RankEvidence, evidence: WorkloadEvidence) -> _Leak | None:
+    if rank.memory_limit is None or not rank.talks:
+        return None
+    begin = max(evidence.now - LONGEST_SPAN, (rank.started_at or 0.0) + SETTLING)
+    points = [point for point in rank.figures.get("memory", ()) if point[0] >= begin]
+    slope = _fit_leak(points)
+    if slope is None:
+        return None
+    left = max(0.0, rank.memory_limit - points[-1][1]) / slope
+    return _Leak(rank, slope, points[-1][0] - points[0][0], left)
+
+
+def _fit_leak(points: Series) -> float | None:
+    """Return the growth in bytes a second of memory that grows like a line; None of other."""
+    if len(points) < FEWEST_POINTS or points[-1][0] - points[0][0] < SHORTEST_SPAN:
+        return None
+    times, values = zip(*points, strict=True)
+    if min(values) == max(values):
+        return None
+    if statistics.correlation(times, values) < STEADY:
+        return None
+    slope, _ = statistics.linear_regression(times, values)
+    grown = slope * (times[-1] - times[0])
+    half = len(points) // 2
+    first, _ = statistics.linear_regression(times[:half], values[:half])
+    second, _ = statistics.linear_regression(times[half:], values[half:])
+    if grown < LEAST_GROWTH * values[0] or second < LASTING_SHARE * first or second <= 0:
+        return None
+    return slope
+
+
+def _build_finding(leak: _Leak) -> Finding:
+    rank = leak.rank
+    used = rank.figures["memory"][-1][1]
+    limit = rank.memory_limit or 0.0
+    return Finding(
+        Kind.MEMORY,
+        Certainty.LIKELY,
+        (
+            f"The memory of rank {rank.rank} grows by {_format_bytes(leak.slope * 60)} a minute; "
+            f"its {_format_bytes(limit)} will be full in {format_seconds(leak.left)}."
+        ),
+        HELP,
+        rank.figures["memory"][0][0],
+        subject=str(rank.rank),
+        rank=rank.rank,
+        pod=rank.pod,
+        node=rank.node,
+        proofs=(Proof(f"It uses {_format_bytes(used)} now.", "memory"),),
+    )
+
+
+def _format_bytes(size: float) -> str:
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size / 1024:.0f} KiB"

@@ -1,0 +1,113 @@
+"""Finds nodes with faulty devices, and nodes that are not ready, below running ranks. Pure."""
+
+from workloads.quantities import format_count
+from workloads.radar.evidence import RankEvidence, WorkloadEvidence
+from workloads.radar.findings import Certainty, Finding, Kind, Proof
+
+FATAL_XIDS = {
+    48: "a double-bit memory error",
+    62: "a halt of its microcontroller",
+    63: "a row of memory that is remapped",
+    64: "a row of memory that cannot be remapped",
+    74: "an error of NVLink",
+    79: "the device has fallen off the bus",
+    92: "many memory errors that were corrected",
+    94: "a contained memory error",
+    95: "an uncontained memory error",
+    119: "no answer of its system processor",
+    120: "an error of its system processor",
+}
+"""The Xids that are the device's fault, by NVIDIA's list of Xid errors; others come of programs."""
+MOST_FOUND = 5
+SAME_MOMENT = 20.0
+OTHERS_SECONDS = 60.0
+"""Seconds after the beginning of a rank in which an Xid may be that of the pod before it."""
+GROWTH_SECONDS = 330.0
+"""Likewise of counters, whose growth is that of five minutes."""
+HELP = "Run the workload again without that node, and tell an administrator of the node."
+
+
+def find_faulty_nodes(evidence: WorkloadEvidence) -> list[Finding]:
+    """Return the faulty nodes of a workload, by their names."""
+    ranks_by_node: dict[str, list[RankEvidence]] = {}
+    for each in evidence.ranks:
+        if each.node:
+            ranks_by_node.setdefault(each.node, []).append(each)
+    found = []
+    for name in sorted(ranks_by_node):
+        proofs = _list_proofs(evidence, name, ranks_by_node[name])
+        if proofs:
+            found.append(_build_finding(evidence, name, ranks_by_node[name], proofs))
+    return found[:MOST_FOUND]
+
+
+def _list_proofs(evidence: WorkloadEvidence, name: str, ranks: list[RankEvidence]) -> list[Proof]:
+    proofs = []
+    node = evidence.nodes.get(name)
+    if node is not None and not node.is_ready and any(each.is_running for each in ranks):
+        proofs.append(Proof(f"It is not ready. {node.trouble}".strip()))
+    for each in ranks:
+        xid = _find_new_xid(each)
+        if xid is not None:
+            proofs.append(
+                Proof(f"Xid {xid} ({FATAL_XIDS[xid]}) on the GPU of rank {each.rank}.", "xid")
+            )
+        for metric, words in (
+            ("ecc_errors", "memory errors that could not be corrected"),
+            ("nvlink_errors", "errors of NVLink"),
+        ):
+            count = _count_errors(each, metric)
+            if count:
+                proofs.append(Proof(f"{count} {words} on rank {each.rank}.", metric))
+    return proofs
+
+
+def _find_new_xid(rank: RankEvidence) -> int | None:
+    """Return a fatal Xid that came while the rank ran: an exporter keeps the last one for ever.
+
+    A device without any has no figure of it.
+    """
+    points = rank.figures.get("xid", ())
+    if not points:
+        return None
+    begin = min(series[0][0] for series in rank.figures.values() if series)
+    first_at, first = points[0]
+    is_new = first_at > begin + SAME_MOMENT and first_at > (rank.started_at or 0.0) + OTHERS_SECONDS
+    values = [round(value) for _, value in points]
+    found = values if is_new else [value for value in values if value != round(first)]
+    return next((value for value in found if value in FATAL_XIDS), None)
+
+
+def _count_errors(rank: RankEvidence, metric: str) -> int:
+    """Return the most errors that a device counted while the rank had it."""
+    since = (rank.started_at or 0.0) + GROWTH_SECONDS
+    return round(
+        max((value for at, value in rank.figures.get(metric, ()) if at >= since), default=0)
+    )
+
+
+def _build_finding(
+    evidence: WorkloadEvidence, name: str, ranks: list[RankEvidence], proofs: list[Proof]
+) -> Finding:
+    node = evidence.nodes.get(name)
+    others = node.failed_elsewhere if node is not None else 0
+    if others:
+        failed = format_count(others, "other workload")
+        proofs.append(Proof(f"{failed} of the project failed there in the last 7 days."))
+    many = f"ranks {ranks[0].rank} and {len(ranks) - 1} others" if len(ranks) > 1 else ""
+    who = many or f"rank {ranks[0].rank}"
+    text = proofs[0].text.removesuffix(".")
+    reason = f"{text[0].lower()}{text[1:]}" if text.startswith("It ") else text
+    return Finding(
+        Kind.NODE,
+        Certainty.CERTAIN,
+        f"Node {name}, where {who} {'run' if many else 'runs'}, is faulty: {reason}.",
+        HELP,
+        evidence.now,
+        subject=name,
+        rank=ranks[0].rank if len(ranks) == 1 else None,
+        pod=ranks[0].pod,
+        node=name,
+        proofs=tuple(proofs),
+        is_immediate=True,
+    )

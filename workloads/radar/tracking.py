@@ -1,0 +1,104 @@
+"""Follows findings from one look to the next: which are new, which last, which are over. Pure."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from workloads.radar.evidence import WorkloadEvidence
+from workloads.radar.findings import Finding, Kind
+from workloads.radar.meeting import Meeting, collect_shared_steps, note_steps
+
+CONFIRMED_AFTER = 5.0
+"""Seconds: what is seen at one look only is nothing."""
+OVER_AFTER: dict[str, float] = {
+    Kind.HANG: 0.0,
+    Kind.LOSS: 30.0,
+    Kind.STRAGGLER: 90.0,
+    Kind.NODE: 600.0,
+}
+"""Seconds after which a trouble that is not seen any more is over."""
+OVER_AFTER_ANY = 60.0
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is kept of a workload from one look to the next: moments in seconds since 1970.
+
+    `first_seen` has the findings that are to be confirmed, `last_seen` those that are open_keys, by
+    their keys.
+    """
+
+    line_at: float | None = None
+    meeting: Meeting = field(default_factory=Meeting)
+    longest_gap: float = 0.0
+    first_seen: dict[str, float] = field(default_factory=dict)
+    last_seen: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Tracking:
+    """What came of one look: new findings, those that last as they are now, keys of those over."""
+
+    begun: Sequence[Finding]
+    lasting: Sequence[Finding]
+    over: Sequence[str]
+
+
+def note_lines(memory: Memory, evidence: WorkloadEvidence) -> WorkloadEvidence:
+    """Keep when the workload printed last, its longest silence, and how its ranks go together.
+
+    Returns the evidence with what is kept of that.
+    """
+    talkers = [each for each in evidence.ranks if each.talks and each.is_running]
+    note_steps(memory.meeting, collect_shared_steps(talkers))
+    newest = max((each.line_at for each in talkers if each.line_at is not None), default=None)
+    if newest is not None:
+        if memory.line_at is not None:
+            memory.longest_gap = max(memory.longest_gap, newest - memory.line_at)
+        memory.line_at = max(newest, memory.line_at or 0.0)
+    return replace(
+        evidence,
+        longest_gap=memory.longest_gap,
+        do_ranks_meet=memory.meeting.do_ranks_meet,
+    )
+
+
+def decode_memory(stored: Mapping[str, Any]) -> Memory:
+    """Return a memory as it was stored; an empty one of what cannot be read."""
+    try:
+        return Memory(**{**stored, "meeting": Meeting(**stored.get("meeting", {}))})
+    except TypeError:
+        return Memory()
+
+
+def track_findings(
+    memory: Memory, open_keys: Collection[str], findings: Sequence[Finding], now: float
+) -> Tracking:
+    """Compare what is found now with what is told already, by key, and keep that in the memory."""
+    begun, lasting = [], []
+    first_seen: dict[str, float] = {}
+    for each in findings:
+        if each.key in open_keys:
+            lasting.append(each)
+            memory.last_seen[each.key] = now
+            continue
+        first = memory.first_seen.get(each.key, now)
+        if each.is_immediate or now - first >= CONFIRMED_AFTER:
+            begun.append(each)
+            memory.last_seen[each.key] = now
+        else:
+            first_seen[each.key] = first
+    memory.first_seen = first_seen
+    present = {each.key for each in findings}
+    over = [
+        key
+        for key in open_keys
+        if key not in present and now - memory.last_seen.get(key, 0.0) >= _get_patience(key)
+    ]
+    for key in over:
+        memory.last_seen.pop(key, None)
+    return Tracking(begun, lasting, over)
+
+
+def _get_patience(key: str) -> float:
+    return OVER_AFTER.get(key.partition("/")[0], OVER_AFTER_ANY)
