@@ -1,5 +1,6 @@
 """What the radar finds in evidence: plain values in, findings out."""
 
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from workloads.radar import (
     find_troubles,
 )
 from workloads.radar.hangs import list_suspects
+from workloads.radar.meeting import Meeting, note_steps
 from workloads.radar.pauses import tells_pause
 from workloads.radar.tracking import note_lines, track_findings
 from workloads.training_progress import tells_checkpoint
@@ -342,3 +344,25 @@ def test_ranks_that_print_the_same_steps_keep_the_same_ones() -> None:
 )
 def test_lines_that_tell_a_checkpoint(line: bytes, tells: bool) -> None:
     assert tells_checkpoint(line) == tells
+
+
+@pytest.mark.parametrize("do_meet", [True, False])
+def test_ranks_that_meet_are_told_from_those_that_do_not(do_meet: bool) -> None:
+    for seed in range(20):
+        chance = random.Random(seed)
+        meeting, at = Meeting(), [0.0, 0.3, 0.6]
+        shared = {}
+        for step in range(60):
+            # The last rank is slow from the middle on.
+            slow = 1.0 if step > 30 else 0.0
+            begin = [max(at)] * 3 if do_meet else at
+            at = [
+                each + chance.gauss(2.0, 0.1) + (slow if rank == 2 else 0.0)
+                for rank, each in enumerate(begin)
+            ]
+            shared[step] = dict(enumerate(at))
+        note_steps(meeting, shared)
+        assert meeting.do_ranks_meet == do_meet, seed
+        pairs = meeting.pairs
+        note_steps(meeting, shared)
+        assert meeting.pairs == pairs

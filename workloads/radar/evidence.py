@@ -36,6 +36,8 @@ class RankEvidence:
     """Whether that was its last step."""
     step_times: Mapping[int, float] = field(default_factory=dict)
     """When it printed some of its latest steps."""
+    longest_gap: float = 0.0
+    """The longest time between two of its reports in this run, in seconds."""
     has_bad_loss: bool = False
     loss_at: float | None = None
     checkpoints: int = 0
@@ -52,7 +54,22 @@ class RankEvidence:
 
         What a buffer holds back comes many lines at a time.
         """
-        return self.step is not None and len(self.moments) >= FEWEST_MOMENTS
+        has_reported = self.step is not None and len(self.moments) >= FEWEST_MOMENTS
+        return has_reported and not self._is_buffered
+
+    @property
+    def _is_buffered(self) -> bool:
+        """Whether its latest steps came far faster than it makes them."""
+        points = sorted(self.step_times.items())
+        times = [
+            (later - earlier, after - before)
+            for (before, earlier), (after, later) in pairwise(points)
+        ]
+        # One pause among them says nothing of its pace.
+        times.remove(max(times))
+        seconds, steps = (sum(each) for each in zip(*times, strict=True))
+        latest = statistics.median(length / count for length, count in times[-LATEST:])
+        return bool(seconds > 0 and latest < BUFFERED * seconds / steps)
 
     @property
     def moments(self) -> Sequence[float]:
@@ -89,6 +106,8 @@ FEWEST_MOMENTS = 3
 """Moments at which a rank has reported before its silence says anything."""
 ONE_MOMENT = 0.01
 """Seconds: lines that are nearer came together."""
+BUFFERED = 0.1
+"""Steps that come in so small a share of their usual time were held back by a buffer."""
 LATEST = 4
 """Reports by which its usual interval is measured: of earlier ones some are left out."""
 

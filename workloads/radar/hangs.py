@@ -133,7 +133,8 @@ def _find_alone(
         if place == len(steps):
             continue
         since = max(each.line_at or 0.0, passed_at[place])
-        if evidence.now - since >= thresholds.get_silence(max(gap, each.gap)):
+        lasted = evidence.now - since
+        if lasted >= thresholds.get_silence(max(gap, each.gap)) and not _is_usual(each, lasted):
             lost.append(each)
     return _Silence(_Shape.ALONE, lost, others, _find_begin(lost)) if lost else None
 
@@ -238,12 +239,16 @@ def _is_pause(evidence: WorkloadEvidence, silence: _Silence) -> bool:
         tells_pause(evidence.last_lines.get(each.rank, "")) for each in silence.ranks
     ):
         return True
-    # As long as one from which it went on before.
-    if lasted < min(LONGEST_SHARE * evidence.longest_gap, PAUSE_SILENCE):
+    if all(_is_usual(each, lasted) for each in silence.ranks):
         return True
     first = silence.ranks[0]
     written = first.measure("disk_written", evidence.now - RECENT) if first.rank == 0 else None
     return written is not None and written >= WRITING and lasted < PAUSE_SILENCE
+
+
+def _is_usual(rank: RankEvidence, lasted: float) -> bool:
+    """Tell whether a silence is about as long as one from which the rank went on before."""
+    return lasted < min(LONGEST_SHARE * rank.longest_gap, PAUSE_SILENCE)
 
 
 def _measure_silence(rank: RankEvidence, now: float) -> float:

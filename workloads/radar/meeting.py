@@ -1,9 +1,9 @@
 """Tells whether the ranks of a training meet at each step, by when they print their steps. Pure.
 
-Where they do, one that came early waits: the later the last one comes, the longer does the early
-one's step take. Where each goes on alone, its steps take as long whatever the others do. So the
-time of a rank's step is set against how much later the last rank was (a line by least squares): its
-slope is 1 or 0.
+Where they do, those that came early wait: the later the last one comes, the longer do their steps
+take. Where each goes on alone, its steps take as long whatever the others do. So the time that a
+step takes all but the last rank is set against how much later that one was (a line by least
+squares): its slope is 1 or 0.
 """
 
 import statistics
@@ -14,8 +14,9 @@ from itertools import pairwise
 
 from workloads.radar.evidence import RankEvidence
 
-FEWEST_PAIRS = 24
-MOST_PAIRS = 4000.0
+FEWEST_RANKS = 2
+FEWEST_PAIRS = 16
+MOST_PAIRS = 1000.0
 """Pairs after which older ones count half."""
 STEEP = 0.5
 LONGEST_STEP = 4.0
@@ -27,7 +28,7 @@ SharedSteps = Mapping[int, Mapping[int, float]]
 
 @dataclass(slots=True)
 class Meeting:
-    """Sums over the steps of all ranks that were compared, `step` the last of them."""
+    """Sums over the steps that were compared, `step` the last of them."""
 
     step: int = -1
     pairs: float = 0.0
@@ -57,7 +58,9 @@ def collect_shared_steps(ranks: Sequence[RankEvidence]) -> SharedSteps:
 def note_steps(meeting: Meeting, shared: SharedSteps) -> None:
     """Take the steps that were not compared before into the sums."""
     steps = list(shared)
-    if steps and steps[-1] < meeting.step:
+    if not steps or len(shared[steps[0]]) < FEWEST_RANKS:
+        return
+    if steps[-1] < meeting.step:
         # It began anew, from a checkpoint.
         meeting.step = -1
     strides = [after - before for before, after in pairwise(steps)]
@@ -67,21 +70,23 @@ def note_steps(meeting: Meeting, shared: SharedSteps) -> None:
         for before, after in pairwise(steps)
         if after > meeting.step and after - before == stride
     ]
-    lengths = [
-        shared[after][rank] - at for before, after in new for rank, at in shared[before].items()
-    ]
-    usual = statistics.median(lengths) if lengths else 0.0
-    for before, after in new:
-        last = max(shared[before].values())
-        for rank, at in shared[before].items():
-            length = shared[after][rank] - at
-            if 0 < length <= LONGEST_STEP * usual:
-                _add_pair(meeting, (last - at) / usual, length / usual)
-    if steps:
-        meeting.step = max(meeting.step, steps[-1])
+    pairs = [_compare_steps(shared[before], shared[after]) for before, after in new]
+    usual = statistics.median(length for _, length in pairs) if pairs else 0.0
+    for lateness, length in pairs:
+        if 0 < length <= LONGEST_STEP * usual:
+            _add_pair(meeting, lateness / usual, length / usual)
+    meeting.step = steps[-1]
     if meeting.pairs > MOST_PAIRS:
         for name in ("pairs", "x", "y", "xx", "xy"):
             setattr(meeting, name, getattr(meeting, name) / 2)
+
+
+def _compare_steps(at: Mapping[int, float], next_at: Mapping[int, float]) -> tuple[float, float]:
+    """Return how much later the last rank was than the others, and how long their step took."""
+    last = max(at, key=lambda rank: at[rank])
+    others = [rank for rank in at if rank != last]
+    mean = statistics.fmean(at[rank] for rank in others)
+    return at[last] - mean, statistics.fmean(next_at[rank] - at[rank] for rank in others)
 
 
 def _add_pair(meeting: Meeting, x: float, y: float) -> None:

@@ -3,6 +3,7 @@
 import statistics
 from dataclasses import dataclass
 
+from workloads.quantities import format_count
 from workloads.radar.evidence import RankEvidence, Series, WorkloadEvidence, format_seconds
 from workloads.radar.findings import Certainty, Finding, Kind, Proof
 
@@ -53,6 +54,8 @@ def find_leaks(evidence: WorkloadEvidence) -> list[Finding]:
     are_alike = 2 * len(leaks) > len(running)
     found = [each for each in leaks if _is_worth_telling(each, are_alike=are_alike)]
     found.sort(key=lambda each: each.left)
+    if are_alike and found:
+        return [_build_finding(found[0], len(found) - 1)]
     return [_build_finding(each) for each in found[:MOST_FOUND]]
 
 
@@ -95,8 +98,9 @@ def _fit_leak(points: Series) -> float | None:
     return slope
 
 
-def _build_finding(leak: _Leak) -> Finding:
+def _build_finding(leak: _Leak, others: int = 0) -> Finding:
     rank = leak.rank
+    rest = f" Of {format_count(others, 'other rank')} it grows alike." if others else ""
     used = rank.figures["memory"][-1][1]
     limit = rank.memory_limit or 0.0
     return Finding(
@@ -104,11 +108,11 @@ def _build_finding(leak: _Leak) -> Finding:
         Certainty.LIKELY,
         (
             f"The memory of rank {rank.rank} grows by {_format_bytes(leak.slope * 60)} a minute; "
-            f"its {_format_bytes(limit)} will be full in {format_seconds(leak.left)}."
+            f"its {_format_bytes(limit)} will be full in {format_seconds(leak.left)}.{rest}"
         ),
         HELP,
         rank.figures["memory"][0][0],
-        subject=str(rank.rank),
+        subject="" if others else str(rank.rank),
         rank=rank.rank,
         pod=rank.pod,
         node=rank.node,

@@ -10,7 +10,7 @@ from workloads.radar.findings import Certainty, Finding, Kind, Proof
 from workloads.radar.meeting import SharedSteps, collect_shared_steps
 from workloads.radar.thresholds import Thresholds
 
-FEWEST_STEPS = 5
+FEWEST_STEPS = 10
 CHANCE_BITS = 14.0
 """Chances are below one in 2 ** 14 that a rank is late at all steps that are compared."""
 SHORTEST_SPAN = 45.0
@@ -23,6 +23,8 @@ FEWEST_PACES = 12
 FEW_RANKS = 8
 LARGEST_LATENESS = 0.9
 SLOW = 1.2
+OUTSTANDING = 4.0
+"""Times of the usual lateness of many ranks that a slow one has at least."""
 LATE_SHARE = 0.9
 """The share of its steps at which a slow rank was late; uneven batches are late by turns."""
 MOST_FOUND = 5
@@ -71,12 +73,15 @@ def _measure_lateness(talkers: Sequence[RankEvidence], now: float) -> dict[int, 
                 others = [other for key, other in by_rank.items() if key != rank]
                 middle = statistics.median_low(others)
             late[rank].append(at - middle)
+    noise = statistics.median(abs(each) for found in late.values() for each in found)
     factors = {}
     for rank, found in late.items():
         lateness = statistics.median(found)
         often = sum(each >= lateness / 2 for each in found)
         # Ranks that meet are late by less than a step; others are compared by their paces.
         is_possible = SHORTEST_LATENESS <= lateness <= LARGEST_LATENESS * period
+        if len(late) > FEW_RANKS:
+            is_possible &= lateness >= OUTSTANDING * noise
         if is_possible and often >= LATE_SHARE * len(found):
             factors[rank] = period / (period - lateness)
     return factors
@@ -111,15 +116,17 @@ def _measure_period(shared: SharedSteps) -> float | None:
 
 def _measure_paces(talkers: Sequence[RankEvidence], now: float) -> dict[int, float]:
     """Return how many times the others' time each rank takes for a step, where they do not meet."""
+    # All are compared in the same time: the pace of all may change.
+    begin = max(min(each.step_times.values()) for each in talkers)
     paces: dict[int, list[float]] = {}
     for each in talkers:
-        points = sorted(each.step_times.items())
+        points = sorted(point for point in each.step_times.items() if point[1] >= begin)
         found = [
             (later - earlier) / (after - before)
             for (before, earlier), (after, later) in pairwise(points)
         ]
         if len(found) >= FEWEST_PACES and points[-1][1] >= now - SPAN:
-            paces[each.rank] = found[-FEWEST_PACES:]
+            paces[each.rank] = found
     if len(paces) < len(talkers):
         return {}
     usual = {rank: statistics.median(found) for rank, found in paces.items()}

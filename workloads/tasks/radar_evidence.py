@@ -254,6 +254,7 @@ def _build_rank(
         step=state.step,
         is_done=is_done,
         step_times=dict(state.step_times),
+        longest_gap=state.longest_gap,
         has_bad_loss=state.has_bad_loss,
         loss_at=state.bad_loss_at,
         checkpoints=state.checkpoints,

@@ -43,6 +43,8 @@ class RankState:
     bar_step: int | None = None
     step_times: list[StepTime] = field(default_factory=list)
     """When it printed a few of its latest steps."""
+    longest_gap: float = 0.0
+    """The longest time between two lines of one log that told something, in seconds."""
     bad_loss_at: float | None = None
     """Since when its loss is no number."""
     checkpoints: int = 0
@@ -54,6 +56,7 @@ class RankState:
     def begin_log(self) -> None:
         """Begin another log: a container that started again counts anew, from any step."""
         self.rounds, self.bar_total, self.bar_step, self.pattern = 0, None, None, ""
+        self.at = None
 
     def apply_reading(self, reading: Reading, at: float, evidence: str) -> bool:
         """Take over what a line tells. Return whether it told anything that counts."""
@@ -71,6 +74,8 @@ class RankState:
             self._apply_place(reading)
             self.pattern = self.pattern or reading.pattern
         self._apply_metrics(reading, at)
+        if self.at is not None:
+            self.longest_gap = max(self.longest_gap, round(at - self.at, 1))
         self.at, self.evidence = at, evidence
         return True
 
