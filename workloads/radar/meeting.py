@@ -28,7 +28,7 @@ SharedSteps = Mapping[int, Mapping[int, float]]
 
 @dataclass(slots=True)
 class Meeting:
-    """Sums over the steps that were compared, `step` the last of them."""
+    """Sums over the steps that were compared, in seconds, `step` the last of them."""
 
     step: int = -1
     pairs: float = 0.0
@@ -72,9 +72,11 @@ def note_steps(meeting: Meeting, shared: SharedSteps) -> None:
     ]
     pairs = [_compare_steps(shared[before], shared[after]) for before, after in new]
     usual = statistics.median(length for _, length in pairs) if pairs else 0.0
+    if meeting.pairs >= FEWEST_PAIRS:
+        usual = max(usual, meeting.y / meeting.pairs)
     for lateness, length in pairs:
         if 0 < length <= LONGEST_STEP * usual:
-            _add_pair(meeting, lateness / usual, length / usual)
+            _add_pair(meeting, lateness, length)
     meeting.step = steps[-1]
     if meeting.pairs > MOST_PAIRS:
         for name in ("pairs", "x", "y", "xx", "xy"):
