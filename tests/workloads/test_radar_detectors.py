@@ -262,9 +262,9 @@ def test_memory_that_grows_alike_in_all_ranks_is_waited_for() -> None:
     growing = {"memory": series(*(500 * mib + number * 30 * mib for number in range(20)))}
     ranks = [build_rank(rank, figures=growing, memory_limit=4096 * mib) for rank in range(3)]
     assert list_findings(*ranks) == []
-    longer = {"memory": series(*(500 * mib + number * 8 * mib for number in range(118)))}
-    ranks = [build_rank(rank, figures=longer, memory_limit=4096 * mib) for rank in range(3)]
-    assert {each.kind for each in list_findings(*ranks)} == {Kind.MEMORY}
+    soon = [replace(each, memory_limit=1170 * mib) for each in ranks]
+    finding = find_only(*soon)
+    assert "Of 2 other ranks it grows alike." in finding.sentence
 
 
 def test_a_new_xid_tells_a_faulty_node_and_an_old_one_does_not() -> None:

@@ -13,13 +13,12 @@ USUAL_SPAN = 900.0
 """Seconds of figures before it is called a leak, unless memory is full sooner: a cache that fills
 looks like a line for a while.
 """
-NEARLY_ALL = 0.95
 SOON = 3.0
 """Memory that is full within so many times the time that it has grown cannot be waited for."""
 LONGEST_SPAN = 1800.0
 """Seconds of figures that are looked at."""
-SHORT_LEFT = 600.0
-"""Seconds until memory is full that cannot be waited for, whatever grows."""
+SHORT_LEFT, NEARLY_FULL = 600.0, 0.9
+"""Seconds until memory is full, and the share that is, that cannot be waited for."""
 SETTLING = 60.0
 """Seconds after the beginning in which memory may grow: caches, buffers, workers."""
 LONGEST_LEFT = 6 * 3600.0
@@ -63,12 +62,14 @@ def _is_worth_telling(leak: _Leak, *, are_alike: bool) -> bool:
     if leak.left > LONGEST_LEFT:
         return False
     if are_alike:
-        return leak.left < SHORT_LEFT or leak.span >= NEARLY_ALL * LONGEST_SPAN
+        limit = leak.rank.memory_limit or 0.0
+        used = leak.rank.figures["memory"][-1][1]
+        return leak.left < SHORT_LEFT and used >= NEARLY_FULL * limit
     return leak.left < SOON * leak.span or leak.span >= USUAL_SPAN
 
 
 def _find_leak(rank: RankEvidence, evidence: WorkloadEvidence) -> _Leak | None:
-    if rank.memory_limit is None or not rank.talks:
+    if rank.memory_limit is None:
         return None
     begin = max(evidence.now - LONGEST_SPAN, (rank.started_at or 0.0) + SETTLING)
     points = [point for point in rank.figures.get("memory", ()) if point[0] >= begin]

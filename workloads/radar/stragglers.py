@@ -118,25 +118,26 @@ def _measure_paces(talkers: Sequence[RankEvidence], now: float) -> dict[int, flo
     """Return how many times the others' time each rank takes for a step, where they do not meet."""
     # All are compared in the same time: the pace of all may change.
     begin = max(min(each.step_times.values()) for each in talkers)
-    paces: dict[int, list[float]] = {}
+    end = min(max(each.step_times.values()) for each in talkers)
+    intervals: dict[int, list[float]] = {}
+    paces: dict[int, float] = {}
     for each in talkers:
-        points = sorted(point for point in each.step_times.items() if point[1] >= begin)
-        found = [
+        points = sorted(point for point in each.step_times.items() if begin <= point[1] <= end)
+        if len(points) <= FEWEST_PACES or end < now - SPAN:
+            return {}
+        intervals[each.rank] = [
             (later - earlier) / (after - before)
             for (before, earlier), (after, later) in pairwise(points)
         ]
-        if len(found) >= FEWEST_PACES and points[-1][1] >= now - SPAN:
-            paces[each.rank] = found
-    if len(paces) < len(talkers):
-        return {}
-    usual = {rank: statistics.median(found) for rank, found in paces.items()}
-    middle = statistics.median_low(usual.values())
+        (first, since), (last, until) = points[0], points[-1]
+        paces[each.rank] = (until - since) / (last - first)
+    middle = statistics.median_low(paces.values())
     factors = {}
-    for rank, pace in usual.items():
-        if len(usual) <= FEW_RANKS:
-            middle = statistics.median_low([each for key, each in usual.items() if key != rank])
-        often = sum(each > SLOW * middle for each in paces[rank])
-        if middle > 0 and pace > SLOW * middle and often >= LATE_SHARE * len(paces[rank]):
+    for rank, pace in paces.items():
+        if len(paces) <= FEW_RANKS:
+            middle = statistics.median_low([each for key, each in paces.items() if key != rank])
+        often = sum(each > SLOW * middle for each in intervals[rank])
+        if middle > 0 and pace > SLOW * middle and often >= LATE_SHARE * len(intervals[rank]):
             factors[rank] = pace / middle
     return factors
 
