@@ -103,12 +103,12 @@ def test_what_is_typed_reaches_the_server_whole(bob: CommandLine, console: Conso
     assert master["environmentVariables"] == [{"name": "ROLE", "value": "master"}]
     assert master["image"] == "muster/allreduce"
     assert master["storage"] == spec["storage"]
-    bob("copy", "whole", "copied", "--workers", "4")
-    copied = bob("get", "copied", "-o", "json").parse()
+    bob("copy", "whole", "whole-copy", "--workers", "4")
+    copied = bob("get", "whole-copy", "-o", "json").parse()
     assert copied["requestedPods"]["number"] == 5
-    assert "being stopped" in bob("stop", "copied").out
-    bob("delete", "whole", "copied", code=2)
-    bob("delete", "whole", "copied", "--yes")
+    assert "being stopped" in bob("stop", "whole-copy").out
+    bob("delete", "whole", "whole-copy", code=2)
+    bob("delete", "whole", "whole-copy", "--yes")
 
 
 @pytest.mark.parametrize("suffix", ["json", "yaml"])
