@@ -50,7 +50,7 @@ class RankReader:
     def __post_init__(self) -> None:
         self.times = [at for at, _ in self.recording.lines]
 
-    def read(self, now: float, losses: LossHistory | None) -> None:
+    def read_lines(self, now: float, losses: LossHistory | None) -> None:
         """Take the new lines into the rank's state; those with a loss into the history."""
         end = bisect_right(self.times, now - CAPTURE_LAG)
         pod = sum(at <= now for at in self.recording.starts)
@@ -119,18 +119,18 @@ class Replay:
         now, turn = self.recording.started_at, 0
         while now < self.recording.ended_at:
             now, turn = now + READ_PERIOD, turn + 1
-            self._read(now)
+            self._read_ranks(now)
             if turn % LOOKS_EACH == 0:
                 for finding in self._look(now + READ_PERIOD / 2):
                     yield now, finding
 
-    def _read(self, now: float) -> None:
+    def _read_ranks(self, now: float) -> None:
         """Read the first rank and a share of the others, which advances."""
-        self.readers[0].read(now, self.losses)
+        self.readers[0].read_lines(now, self.losses)
         count = len(self.readers) - 1
         share = min(OTHER_RANKS, count)
         for number in range(share):
-            self.readers[1 + (self.first_other + number) % count].read(now, None)
+            self.readers[1 + (self.first_other + number) % count].read_lines(now, None)
         self.first_other = (self.first_other + share) % max(1, count)
 
     def _look(self, now: float) -> Sequence[Finding]:

@@ -68,3 +68,8 @@ class Finding:
     @property
     def key(self) -> str:
         return f"{self.kind}/{self.subject}"
+
+
+def get_kind(key: str) -> str:
+    """Return the kind of the finding that has a key, as text."""
+    return key.partition("/")[0]

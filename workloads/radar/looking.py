@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from workloads.radar.evidence import RankEvidence, WorkloadEvidence
-from workloads.radar.findings import Finding, Kind
+from workloads.radar.findings import Finding, Kind, get_kind
 from workloads.radar.hangs import is_silent, list_suspects
 from workloads.radar.inspecting import find_troubles
 from workloads.radar.thresholds import Thresholds
@@ -45,7 +45,7 @@ def inspect_workload(
     waiting = {key: at for key, at in memory.first_seen.items() if _needs_figures(key)}
     tracking = track_findings(
         memory,
-        [key for key in open_keys if _get_kind(key) in _OF_LINES],
+        [key for key in open_keys if get_kind(key) in _OF_LINES],
         [each for each in found if _is_of_lines(each, open_keys)],
         evidence.now,
     )
@@ -61,9 +61,5 @@ def _is_of_lines(finding: Finding, open_keys: Collection[str]) -> bool:
 
 
 def _needs_figures(key: str) -> bool:
-    kind = _get_kind(key)
+    kind = get_kind(key)
     return kind not in _OF_LINES and kind != Kind.STRAGGLER
-
-
-def _get_kind(key: str) -> str:
-    return key.partition("/")[0]

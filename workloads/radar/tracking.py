@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workloads.radar.evidence import WorkloadEvidence
-from workloads.radar.findings import Finding, Kind
+from workloads.radar.findings import Finding, Kind, get_kind
 from workloads.radar.meeting import Meeting, collect_shared_steps, note_steps
 
 CONFIRMED_AFTER = 5.0
@@ -101,4 +101,4 @@ def track_findings(
 
 
 def _get_patience(key: str) -> float:
-    return OVER_AFTER.get(key.partition("/")[0], OVER_AFTER_ANY)
+    return OVER_AFTER.get(get_kind(key), OVER_AFTER_ANY)
