@@ -1,7 +1,8 @@
 """What the radar finds in evidence: plain values in, findings out."""
 
+import json
 import random
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -15,12 +16,14 @@ from workloads.radar import (
     RankEvidence,
     Thresholds,
     WorkloadEvidence,
+    decode_memory,
     find_troubles,
 )
 from workloads.radar.hangs import list_suspects
 from workloads.radar.meeting import Meeting, note_steps
 from workloads.radar.pauses import tells_pause
 from workloads.radar.tracking import note_lines, track_findings
+from workloads.radar.waits import measure_waits
 from workloads.training_progress import tells_checkpoint
 from workloads.training_progress.step_times import add_step_time
 
@@ -50,7 +53,9 @@ def build_rank(
 def list_findings(
     *ranks: RankEvidence, thresholds: Thresholds = DEFAULTS, **more: Any
 ) -> list[Finding]:
-    return find_troubles(WorkloadEvidence(NOW, ranks, started_at=NOW - 3000, **more), thresholds)
+    evidence = WorkloadEvidence(NOW, ranks, started_at=NOW - 3000, **more)
+    evidence = replace(evidence, waits=measure_waits(ranks, NOW))
+    return find_troubles(evidence, thresholds)
 
 
 def find_only(*ranks: RankEvidence, **more: Any) -> Finding:
@@ -131,7 +136,7 @@ def test_a_longer_silence_before_makes_the_next_one_usual() -> None:
 def test_a_rank_that_said_what_it_does_is_not_hung(line: str) -> None:
     assert tells_pause(line)
     ranks = [build_rank(0, step=99, silent=300), build_rank(1, silent=298)]
-    evidence = WorkloadEvidence(NOW, ranks)
+    evidence = WorkloadEvidence(NOW, ranks, waits=measure_waits(ranks, NOW))
     assert [each.rank for each in list_suspects(evidence, DEFAULTS)] == [0]
     assert list_findings(*ranks, last_lines={0: line}) == []
     assert list_findings(*ranks, last_lines={0: "step 99 of 1000 loss 0.4"})
@@ -219,6 +224,15 @@ def test_memory_that_grows_like_a_line_is_a_leak() -> None:
     assert finding.sentence == (
         "The memory of rank 1 grows by 240.0 MiB a minute; its 4.0 GiB will be full in 10 min."
     )
+
+
+def test_memory_that_was_flat_for_long_is_a_leak_after_a_quarter_of_an_hour() -> None:
+    mib = 2.0**20
+    for minutes, is_found in ((10, False), (16, True)):
+        growing = [500 * mib + number * 20 * mib for number in range(4 * minutes)]
+        figures = {"memory": series(*[500 * mib] * (120 - len(growing)), *growing)}
+        rank = build_rank(1, figures=figures, memory_limit=8192 * mib)
+        assert bool(list_findings(build_rank(0), rank)) == is_found
 
 
 def test_memory_that_fills_a_cache_is_no_leak() -> None:
@@ -317,6 +331,24 @@ def test_the_longest_silence_is_that_from_which_it_went_on() -> None:
     assert memory.longest_gap == 0
     note_lines(memory, WorkloadEvidence(NOW, [build_rank(0, silent=1)]))
     assert memory.longest_gap == 399
+
+
+def test_a_rank_that_was_waited_for_before_may_take_as_long_again() -> None:
+    memory = Memory()
+
+    def look(silent: float, behind: int) -> list[Finding]:
+        ranks = [build_rank(0, silent=silent), build_rank(1, step=100 - behind, silent=silent)]
+        evidence = note_lines(memory, WorkloadEvidence(NOW, ranks, started_at=NOW - 3000))
+        return find_troubles(evidence, DEFAULTS)
+
+    # All were silent for long, as in an evaluation; nobody waited for one rank.
+    assert look(silent=500, behind=0) == []
+    assert look(silent=1, behind=0) == []
+    assert [each.rank for each in look(silent=100, behind=1)] == [1]
+    assert look(silent=1, behind=0) == []
+    assert look(silent=140, behind=1) == []
+    assert [each.rank for each in look(silent=160, behind=1)] == [1]
+    assert decode_memory(json.loads(json.dumps(asdict(memory)))) == memory
 
 
 def test_ranks_that_print_the_same_steps_keep_the_same_ones() -> None:

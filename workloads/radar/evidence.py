@@ -142,6 +142,10 @@ class WorkloadEvidence:
     gpus: str = ""
     """Its GPUs in words, as "4 GPUs"."""
     last_lines: Mapping[int, str] = field(default_factory=dict)
+    waits: Mapping[int, float] = field(default_factory=dict)
+    """For how many seconds others have waited for a rank, as `waits.measure_waits` tells."""
+    longest_waits: Mapping[int, float] = field(default_factory=dict)
+    """For how long they have waited for it at most before, in this attempt."""
     do_ranks_meet: bool = True
     """Whether they meet at each step, as `meeting.Meeting` tells."""
     is_changing: bool = False

@@ -1,11 +1,9 @@
 """Finds ranks that hang: which one says nothing, and how the others wait for it. Pure."""
 
 import statistics
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from itertools import accumulate
 
 from workloads.radar.evidence import RankEvidence, WorkloadEvidence, format_seconds
 from workloads.radar.findings import Certainty, Finding, Kind, Proof
@@ -126,28 +124,22 @@ def _find_alone(
     others = [each for each in talkers if each.rank not in numbers]
     if len(silent) > len(others):
         return None
-    steps, passed_at = _list_passings(others)
-    gap, lost = evidence.gap, []
-    for each in silent:
-        place = bisect_left(steps, (each.step or 0) + each.stride)
-        if place == len(steps):
-            continue
-        since = max(each.line_at or 0.0, passed_at[place])
-        lasted = evidence.now - since
-        if lasted >= thresholds.get_silence(max(gap, each.gap)) and not _is_usual(each, lasted):
-            lost.append(each)
-    return _Silence(_Shape.ALONE, lost, others, _find_begin(lost)) if lost else None
+    missed = _list_missed(silent, evidence, thresholds)
+    begin = _find_begin(missed)
+    return _Silence(_Shape.ALONE, missed, others, begin) if missed else None
 
 
-def _list_passings(ranks: Sequence[RankEvidence]) -> tuple[list[int], list[float]]:
-    """Return the steps of these ranks, in order, and when the first one was as far or further."""
-    first: dict[int, float] = {}
+def _list_missed(
+    ranks: Sequence[RankEvidence], evidence: WorkloadEvidence, thresholds: Thresholds
+) -> list[RankEvidence]:
+    """Return those that were waited for, or left behind, for longer than ever before."""
+    gap, missed = evidence.gap, []
     for each in ranks:
-        for step, at in each.step_times.items():
-            first[step] = min(at, first.get(step, at))
-    steps = sorted(first)
-    times = list(accumulate((first[step] for step in reversed(steps)), min))
-    return steps, times[::-1]
+        wait = evidence.waits.get(each.rank, 0.0)
+        usual = min(LONGEST_SHARE * evidence.longest_waits.get(each.rank, 0.0), PAUSE_SILENCE)
+        if wait >= max(thresholds.get_silence(max(gap, each.gap)), usual):
+            missed.append(each)
+    return missed
 
 
 def _find_all_silent(
@@ -155,9 +147,11 @@ def _find_all_silent(
 ) -> _Silence | None:
     behind = _list_behind(talkers)
     if behind:
+        missed = _list_missed(behind, evidence, thresholds)
         numbers = {each.rank for each in behind}
         others = [each for each in talkers if each.rank not in numbers]
-        return _Silence(_Shape.BEHIND, behind, others, _find_begin(behind))
+        begin = _find_begin(missed)
+        return _Silence(_Shape.BEHIND, missed, others, begin) if missed else None
     since = max(each.line_at or 0.0 for each in talkers)
     odd = _find_odd(talkers, max(since, evidence.now - RECENT))
     # The first rank is the one that saves and evaluates while the others wait.
@@ -239,7 +233,7 @@ def _is_pause(evidence: WorkloadEvidence, silence: _Silence) -> bool:
         tells_pause(evidence.last_lines.get(each.rank, "")) for each in silence.ranks
     ):
         return True
-    if all(_is_usual(each, lasted) for each in silence.ranks):
+    if silence.shape is _Shape.ODD and _is_usual(silence.ranks[0], lasted):
         return True
     first = silence.ranks[0]
     written = first.measure("disk_written", evidence.now - RECENT) if first.rank == 0 else None
@@ -256,8 +250,9 @@ def _measure_silence(rank: RankEvidence, now: float) -> float:
 
 
 def _find_begin(ranks: Sequence[RankEvidence]) -> float:
-    """Return when the first of these ranks fell silent."""
-    return min(max(each.line_at or 0.0, each.started_at or 0.0) for each in ranks)
+    """Return when the first of these ranks fell silent; 0 of none."""
+    begins = [max(each.line_at or 0.0, each.started_at or 0.0) for each in ranks]
+    return min(begins, default=0.0)
 
 
 def _list_last_lines(evidence: WorkloadEvidence, silence: _Silence) -> list[Proof]:

@@ -1,6 +1,7 @@
 """Finds memory that grows until the pod is killed, and says when that will be. Pure."""
 
 import statistics
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from workloads.quantities import format_count
@@ -15,8 +16,8 @@ looks like a line for a while.
 """
 SOON = 3.0
 """Memory that is full within so many times the time that it has grown cannot be waited for."""
-LONGEST_SPAN = 1800.0
-"""Seconds of figures that are looked at."""
+SPANS = (1800.0, 1200.0, USUAL_SPAN, 600.0)
+"""Seconds of the newest figures that are looked at by turns: memory was flat before it leaked."""
 SHORT_LEFT, NEARLY_FULL = 600.0, 0.9
 """Seconds until memory is full, and the share that is, that cannot be waited for."""
 SETTLING = 60.0
@@ -71,13 +72,15 @@ def _is_worth_telling(leak: _Leak, *, are_alike: bool) -> bool:
 def _find_leak(rank: RankEvidence, evidence: WorkloadEvidence) -> _Leak | None:
     if rank.memory_limit is None:
         return None
-    begin = max(evidence.now - LONGEST_SPAN, (rank.started_at or 0.0) + SETTLING)
-    points = [point for point in rank.figures.get("memory", ()) if point[0] >= begin]
-    slope = _fit_leak(points)
-    if slope is None:
-        return None
-    left = max(0.0, rank.memory_limit - points[-1][1]) / slope
-    return _Leak(rank, slope, points[-1][0] - points[0][0], left)
+    settled = (rank.started_at or 0.0) + SETTLING
+    points = [point for point in rank.figures.get("memory", ()) if point[0] >= settled]
+    for begin in sorted({bisect_left(points, (evidence.now - span, 0.0)) for span in SPANS}):
+        newest = points[begin:]
+        slope = _fit_leak(newest)
+        if slope is not None:
+            left = max(0.0, rank.memory_limit - newest[-1][1]) / slope
+            return _Leak(rank, slope, newest[-1][0] - newest[0][0], left)
+    return None
 
 
 def _fit_leak(points: Series) -> float | None:
@@ -85,7 +88,7 @@ def _fit_leak(points: Series) -> float | None:
     if len(points) < FEWEST_POINTS or points[-1][0] - points[0][0] < SHORTEST_SPAN:
         return None
     times, values = zip(*points, strict=True)
-    if min(values) == max(values):
+    if values[-1] - values[0] <= LEAST_GROWTH / 2 * values[0]:
         return None
     if statistics.correlation(times, values) < STEADY:
         return None

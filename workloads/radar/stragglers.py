@@ -16,6 +16,7 @@ CHANCE_BITS = 14.0
 SHORTEST_SPAN = 45.0
 """Seconds of steps that are compared, where they are short."""
 FEWEST_RANKS = 2
+FIRST_RANK = 0
 SHORTEST_LATENESS = 0.05
 """Seconds: clocks of machines and logs differ by less."""
 FEWEST_PACES = 12
@@ -115,7 +116,10 @@ def _measure_period(shared: SharedSteps) -> float | None:
 
 
 def _measure_paces(talkers: Sequence[RankEvidence], now: float) -> dict[int, float]:
-    """Return how many times the others' time each rank takes for a step, where they do not meet."""
+    """Return how many times the others' time each rank takes for a step, where they do not meet.
+
+    Nothing is said of the first rank: it saves and evaluates besides, and falls behind by that.
+    """
     # All are compared in the same time: the pace of all may change.
     begin = max(min(each.step_times.values()) for each in talkers)
     end = min(max(each.step_times.values()) for each in talkers)
@@ -134,6 +138,8 @@ def _measure_paces(talkers: Sequence[RankEvidence], now: float) -> dict[int, flo
     middle = statistics.median_low(paces.values())
     factors = {}
     for rank, pace in paces.items():
+        if rank == FIRST_RANK:
+            continue
         if len(paces) <= FEW_RANKS:
             middle = statistics.median_low([each for key, each in paces.items() if key != rank])
         often = sum(each > SLOW * middle for each in intervals[rank])

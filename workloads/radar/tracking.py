@@ -7,6 +7,7 @@ from typing import Any
 from workloads.radar.evidence import WorkloadEvidence
 from workloads.radar.findings import Finding, Kind, get_kind
 from workloads.radar.meeting import Meeting, collect_shared_steps, note_steps
+from workloads.radar.waits import Waits, measure_waits, note_waits
 
 CONFIRMED_AFTER = 5.0
 """Seconds: what is seen at one look only is nothing."""
@@ -30,6 +31,7 @@ class Memory:
 
     line_at: float | None = None
     meeting: Meeting = field(default_factory=Meeting)
+    waits: Waits = field(default_factory=Waits)
     longest_gap: float = 0.0
     first_seen: dict[str, float] = field(default_factory=dict)
     last_seen: dict[str, float] = field(default_factory=dict)
@@ -51,6 +53,8 @@ def note_lines(memory: Memory, evidence: WorkloadEvidence) -> WorkloadEvidence:
     """
     talkers = [each for each in evidence.ranks if each.talks and each.is_running]
     note_steps(memory.meeting, collect_shared_steps(talkers))
+    waits = measure_waits(talkers, evidence.now)
+    note_waits(memory.waits, waits)
     newest = max((each.line_at for each in talkers if each.line_at is not None), default=None)
     if newest is not None:
         if memory.line_at is not None:
@@ -59,6 +63,8 @@ def note_lines(memory: Memory, evidence: WorkloadEvidence) -> WorkloadEvidence:
     return replace(
         evidence,
         longest_gap=memory.longest_gap,
+        waits=waits,
+        longest_waits={int(rank): wait for rank, wait in memory.waits.longest.items()},
         do_ranks_meet=memory.meeting.do_ranks_meet,
     )
 
@@ -66,7 +72,13 @@ def note_lines(memory: Memory, evidence: WorkloadEvidence) -> WorkloadEvidence:
 def decode_memory(stored: Mapping[str, Any]) -> Memory:
     """Return a memory as it was stored; an empty one of what cannot be read."""
     try:
-        return Memory(**{**stored, "meeting": Meeting(**stored.get("meeting", {}))})
+        return Memory(
+            **{
+                **stored,
+                "meeting": Meeting(**stored.get("meeting", {})),
+                "waits": Waits(**stored.get("waits", {})),
+            }
+        )
     except TypeError:
         return Memory()
 
