@@ -105,6 +105,19 @@ def test_reads_only_what_is_new(workload: Workload, monkeypatch: pytest.MonkeyPa
     assert TrainingProgress.objects.get().step == 3
 
 
+def test_keeps_which_ranks_a_log_says_did_not_come(workload: Workload) -> None:
+    write_lines(workload, 0, "step 1 loss 1", "[Rank 0]: Rank 1 failed to pass monitoredBarrier")
+    follow_training()
+    assert RankProgress.objects.get().state["lagging"]["ranks"] == [1]
+    # It is stored, and what follows is read beside it.
+    write_lines(workload, 0, "step 2 loss 1")
+    follow_training()
+    assert RankProgress.objects.get().state["lagging"]["ranks"] == [1]
+    write_lines(workload, 0, "step 1 loss 1", run=1)
+    follow_training()
+    assert RankProgress.objects.get().state["lagging"]["ranks"] == []
+
+
 def test_a_flood_is_read_from_its_end(workload: Workload) -> None:
     write_lines(workload, 0, *(f"step {n} loss 1 {'x' * 500}" for n in range(2000)))
     follow_training()

@@ -11,6 +11,7 @@ from workloads.radar import (
     Certainty,
     Finding,
     Kind,
+    LaggingReport,
     Memory,
     NodeEvidence,
     RankEvidence,
@@ -168,6 +169,24 @@ def test_a_pod_that_ended_while_the_others_wait_is_a_hang() -> None:
     finding = find_only(build_rank(0, silent=118), build_rank(1, silent=118), ended)
     assert finding.rank == 2
     assert finding.sentence.startswith("Rank 2 ended 2 min ago (killed (137))")
+
+
+def test_a_rank_that_the_library_names_hangs() -> None:
+    report = LaggingReport([2], "Rank 2 failed to pass monitoredBarrier", NOW - 40, NOW - 40)
+    ranks = [build_rank(rank, silent=50) for rank in range(4)]
+    finding = find_only(replace(ranks[0], report=report), *ranks[1:])
+    assert (finding.kind, finding.rank, finding.certainty) == (Kind.HANG, 2, Certainty.CERTAIN)
+    assert finding.sentence == (
+        "Rank 2 has not come to the collective in which the 3 others wait, as their library said "
+        "40 s ago."
+    )
+    assert finding.proofs[0].text == ("Rank 0 printed: Rank 2 failed to pass monitoredBarrier")
+    # Where any rank went on since, and where it has to be said again, it says nothing.
+    assert list_findings(replace(ranks[0], report=report), build_rank(1, silent=30)) == []
+    repeated = replace(report, must_repeat=True)
+    assert list_findings(replace(ranks[0], report=repeated), *ranks[1:]) == []
+    repeated = replace(repeated, since=NOW - 90)
+    assert find_only(replace(ranks[0], report=repeated), *ranks[1:]).rank == 2
 
 
 def test_ranks_that_are_done_are_waited_for_by_nobody() -> None:

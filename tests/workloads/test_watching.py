@@ -141,6 +141,30 @@ def test_a_hang_is_told_once_and_ends(workload: Workload) -> None:
     assert "It was over at" in event.text
 
 
+@pytest.mark.parametrize(
+    ("gpus", "size", "named", "rank"),
+    [
+        (0, 0, 2, 2),
+        (0, 3, 2, 2),
+        (24, 0, 17, 2),
+        (24, 24, 17, 2),
+        (24, 8, 2, None),
+        (0, 0, 9, None),
+    ],
+)
+def test_a_rank_that_the_library_names_is_told(
+    workload: Workload, gpus: int, size: int, named: int, rank: int | None
+) -> None:
+    Workload.objects.filter(pk=workload.pk).update(gpus_allocated=gpus)
+    at = timezone.now().timestamp() - 20
+    lagging = {"ranks": [named], "size": size, "line": "They wait.", "since": at, "at": at}
+    put_rank(workload, 0, silent=30.0, lagging=lagging)
+    for other in (1, 2):
+        put_rank(workload, other, silent=30.0)
+    look_twice()
+    assert [row.rank for row in RadarFinding.objects.all()] == ([] if rank is None else [rank])
+
+
 def test_the_table_is_told_of_what_is_found(workload: Workload) -> None:
     before = Workload.objects.get(pk=workload.pk).changed
     put_hang(workload)

@@ -1,6 +1,7 @@
 """Finds hangs, stragglers and other troubles of running trainings. Pure."""
 
 from workloads.radar.evidence import (
+    LaggingReport,
     NodeEvidence,
     RankEvidence,
     WorkloadEvidence,
@@ -18,6 +19,7 @@ __all__ = [
     "Certainty",
     "Finding",
     "Kind",
+    "LaggingReport",
     "Memory",
     "NodeEvidence",
     "Proof",

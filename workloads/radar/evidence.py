@@ -11,6 +11,20 @@ Series = Sequence[Point]
 
 
 @dataclass(frozen=True, slots=True)
+class LaggingReport:
+    """What a library of collectives printed of the ranks that did not come, and from when to when.
+
+    With `must_repeat` it says nothing as long as it says it only once.
+    """
+
+    ranks: Sequence[int]
+    line: str
+    since: float
+    at: float
+    must_repeat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RankEvidence:
     """One rank: its newest pod, what its log says, and what the pod used of late.
 
@@ -44,6 +58,7 @@ class RankEvidence:
     checkpoint_at: float | None = None
     checkpoint_gaps: Sequence[float] = ()
     """The latest times between two of its checkpoints, in seconds."""
+    report: LaggingReport | None = None
     memory_limit: float | None = None
     """Bytes."""
     figures: Mapping[str, Series] = field(default_factory=dict)

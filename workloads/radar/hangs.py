@@ -1,13 +1,14 @@
 """Finds ranks that hang: which one says nothing, and how the others wait for it. Pure."""
 
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import Enum, auto
+from collections.abc import Sequence
 
-from workloads.radar.evidence import RankEvidence, WorkloadEvidence, format_seconds
-from workloads.radar.findings import Certainty, Finding, Kind, Proof
+from workloads.radar.evidence import RankEvidence, WorkloadEvidence
+from workloads.radar.findings import Finding, Kind, Proof
+from workloads.radar.hang_sentences import CERTAINTY, MOST_NAMED, describe_silence
 from workloads.radar.pauses import tells_pause
+from workloads.radar.reports import find_reported_ranks
+from workloads.radar.silences import Shape, Silence
 from workloads.radar.thresholds import (
     LONGEST_SHARE,
     PAUSE_SILENCE,
@@ -15,8 +16,6 @@ from workloads.radar.thresholds import (
     Thresholds,
 )
 
-MOST_NAMED = 5
-"""Ranks that a sentence names."""
 FEWEST_TO_COMPARE = 3
 IDLE_CORES, BUSY_CORES = 0.3, 0.7
 IDLE_GPU, BUSY_GPU = 20.0, 80.0
@@ -30,27 +29,6 @@ HELP = (
     "Stop it to free what it holds: run again, it goes on from its last checkpoint. The log of the "
     "rank says what it did last."
 )
-
-
-class _Shape(Enum):
-    """How a silence looks."""
-
-    ENDED = auto()
-    ALONE = auto()
-    BEHIND = auto()
-    ODD = auto()
-    TOGETHER = auto()
-    START = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class _Silence:
-    """The ranks that hang, and those that wait for them or go on without them."""
-
-    shape: _Shape
-    ranks: Sequence[RankEvidence]
-    others: Sequence[RankEvidence]
-    since: float
 
 
 def is_silent(evidence: WorkloadEvidence, thresholds: Thresholds) -> bool:
@@ -71,21 +49,27 @@ def find_hang(evidence: WorkloadEvidence, thresholds: Thresholds) -> Finding | N
     if silence is None or _is_pause(evidence, silence):
         return None
     rank = silence.ranks[0] if len(silence.ranks) == 1 else None
-    proofs = [*_list_last_lines(evidence, silence), *_list_activity(evidence, silence)]
+    proofs = [
+        *silence.proofs,
+        *_list_last_lines(evidence, silence),
+        *_list_activity(evidence, silence),
+    ]
     return Finding(
         Kind.HANG,
-        _CERTAINTY[silence.shape],
-        _SENTENCES[silence.shape](evidence, silence),
+        CERTAINTY[silence.shape],
+        describe_silence(evidence, silence),
         HELP,
         silence.since,
         rank=None if rank is None else rank.rank,
-        pod=silence.ranks[0].pod if silence.shape is not _Shape.TOGETHER else None,
+        pod=silence.ranks[0].pod if silence.shape is not Shape.TOGETHER else None,
         node="" if rank is None else rank.node,
         proofs=tuple(proofs),
     )
 
 
-def _find_silence(evidence: WorkloadEvidence, thresholds: Thresholds) -> _Silence | None:
+def _find_silence(evidence: WorkloadEvidence, thresholds: Thresholds) -> Silence | None:
+    if (reported := _find_reported(evidence)) is not None:
+        return reported
     talkers = [each for each in evidence.ranks if each.is_running and each.talks]
     working = [each for each in talkers if not each.is_done]
     if not talkers:
@@ -94,12 +78,23 @@ def _find_silence(evidence: WorkloadEvidence, thresholds: Thresholds) -> _Silenc
     ended = _find_ended(evidence, thresholds.get_silence(evidence.gap))
     if ended and working and len(silent) == len(working):
         since = min(each.ended_at or evidence.now for each in ended)
-        return _Silence(_Shape.ENDED, ended, working, since)
+        return Silence(Shape.ENDED, ended, working, since)
     if not silent:
         return None
     if len(silent) < len(talkers):
         return _find_alone(silent, talkers, evidence, thresholds)
     return _find_all_silent(silent, evidence, thresholds)
+
+
+def _find_reported(evidence: WorkloadEvidence) -> Silence | None:
+    """Return the ranks that the library of collectives says did not come."""
+    found = find_reported_ranks(evidence)
+    if found is None:
+        return None
+    named = {each.rank for each in found.ranks}
+    others = [each for each in evidence.ranks if each.is_running and each.rank not in named]
+    proof = Proof(f"Rank {found.reporter.rank} printed: {found.report.line}")
+    return Silence(Shape.REPORTED, found.ranks, others, found.report.since, [proof])
 
 
 def _list_silent(
@@ -118,7 +113,7 @@ def _find_alone(
     talkers: Sequence[RankEvidence],
     evidence: WorkloadEvidence,
     thresholds: Thresholds,
-) -> _Silence | None:
+) -> Silence | None:
     """Return the silence of a few ranks that the others have left behind for as long."""
     numbers = {each.rank for each in silent}
     others = [each for each in talkers if each.rank not in numbers]
@@ -126,7 +121,7 @@ def _find_alone(
         return None
     missed = _list_missed(silent, evidence, thresholds)
     begin = _find_begin(missed)
-    return _Silence(_Shape.ALONE, missed, others, begin) if missed else None
+    return Silence(Shape.ALONE, missed, others, begin) if missed else None
 
 
 def _list_missed(
@@ -144,27 +139,27 @@ def _list_missed(
 
 def _find_all_silent(
     talkers: Sequence[RankEvidence], evidence: WorkloadEvidence, thresholds: Thresholds
-) -> _Silence | None:
+) -> Silence | None:
     behind = _list_behind(talkers)
     if behind:
         missed = _list_missed(behind, evidence, thresholds)
         numbers = {each.rank for each in behind}
         others = [each for each in talkers if each.rank not in numbers]
         begin = _find_begin(missed)
-        return _Silence(_Shape.BEHIND, missed, others, begin) if missed else None
+        return Silence(Shape.BEHIND, missed, others, begin) if missed else None
     since = max(each.line_at or 0.0 for each in talkers)
     odd = _find_odd(talkers, max(since, evidence.now - RECENT))
     # The first rank is the one that saves and evaluates while the others wait.
     if odd is not None and odd.rank != 0:
         others = [each for each in talkers if each is not odd]
-        return _Silence(_Shape.ODD, [odd], others, since)
+        return Silence(Shape.ODD, [odd], others, since)
     together = thresholds.get_silence_together(evidence.gap, evidence.longest_gap)
     if evidence.now - since < together:
         return None
-    return _Silence(_Shape.TOGETHER, talkers, (), since)
+    return Silence(Shape.TOGETHER, talkers, (), since)
 
 
-def _find_silent_start(evidence: WorkloadEvidence) -> _Silence | None:
+def _find_silent_start(evidence: WorkloadEvidence) -> Silence | None:
     """Return the silence of a workload that has never told a step; nothing where others print."""
     running = [each for each in evidence.ranks if each.is_running]
     if not running or evidence.started_at is None:
@@ -178,7 +173,7 @@ def _find_silent_start(evidence: WorkloadEvidence) -> _Silence | None:
         gpu = each.measure("gpu_use", evidence.now - RECENT)
         if cores is None or cores >= IDLE_CORES or (gpu is not None and gpu >= IDLE_GPU):
             return None
-    return _Silence(_Shape.START, running, (), since)
+    return Silence(Shape.START, running, (), since)
 
 
 def _find_ended(evidence: WorkloadEvidence, silence: float) -> list[RankEvidence]:
@@ -224,16 +219,16 @@ def _is_above(value: float | None, bound: float) -> bool:
     return value is not None and value > bound
 
 
-def _is_pause(evidence: WorkloadEvidence, silence: _Silence) -> bool:
+def _is_pause(evidence: WorkloadEvidence, silence: Silence) -> bool:
     """Tell whether the silence is one that trainings have: somebody saves, or evaluates."""
     lasted = evidence.now - silence.since
-    if silence.shape in (_Shape.ENDED, _Shape.TOGETHER, _Shape.START):
+    if silence.shape in (Shape.REPORTED, Shape.ENDED, Shape.TOGETHER, Shape.START):
         return False
     if lasted < PAUSE_SILENCE and any(
         tells_pause(evidence.last_lines.get(each.rank, "")) for each in silence.ranks
     ):
         return True
-    if silence.shape is _Shape.ODD and _is_usual(silence.ranks[0], lasted):
+    if silence.shape is Shape.ODD and _is_usual(silence.ranks[0], lasted):
         return True
     first = silence.ranks[0]
     written = first.measure("disk_written", evidence.now - RECENT) if first.rank == 0 else None
@@ -255,7 +250,7 @@ def _find_begin(ranks: Sequence[RankEvidence]) -> float:
     return min(begins, default=0.0)
 
 
-def _list_last_lines(evidence: WorkloadEvidence, silence: _Silence) -> list[Proof]:
+def _list_last_lines(evidence: WorkloadEvidence, silence: Silence) -> list[Proof]:
     return [
         Proof(f"Rank {each.rank} printed last: {line}")
         for each in silence.ranks[:MOST_NAMED]
@@ -263,7 +258,7 @@ def _list_last_lines(evidence: WorkloadEvidence, silence: _Silence) -> list[Proo
     ]
 
 
-def _list_activity(evidence: WorkloadEvidence, silence: _Silence) -> list[Proof]:
+def _list_activity(evidence: WorkloadEvidence, silence: Silence) -> list[Proof]:
     """Describe what devices and processors do meanwhile, of the first rank that hangs and the
     others.
     """
@@ -276,7 +271,7 @@ def _list_activity(evidence: WorkloadEvidence, silence: _Silence) -> list[Proof]
         if spinning := _describe_spinning(ranks, silence.since, recent):
             proofs.append(Proof(f"{who.capitalize()}: {spinning}", "gpu_power"))
         cores = [value for each in ranks if (value := each.measure("cpu", recent)) is not None]
-        if cores and (silence.shape is not _Shape.TOGETHER):
+        if cores and (silence.shape is not Shape.TOGETHER):
             amount = statistics.median(cores)
             proofs.append(Proof(f"{who.capitalize()}: {amount:.2f} cores in use.", "cpu"))
     return proofs
@@ -298,103 +293,3 @@ def _describe_spinning(ranks: Sequence[RankEvidence], since: float, recent: floa
     is_low = bool(before) and statistics.median(power) < LOW_POWER * statistics.median(before)
     spins = is_low and statistics.median(use) > BUSY_GPU
     return f"{text}: it spins in a collective." if spins else f"{text}."
-
-
-def _describe_ended(evidence: WorkloadEvidence, silence: _Silence) -> str:
-    lasted = format_seconds(evidence.now - silence.since)
-    ended = silence.ranks[0]
-    how = ended.end or "its pod ended"
-    return (
-        f"{name_ranks(silence.ranks)} ended {lasted} ago ({how}), and "
-        f"{_count_others(silence)} {_verb(silence, 'wait')} for {_pronoun(silence)}."
-    )
-
-
-def _describe_alone(evidence: WorkloadEvidence, silence: _Silence) -> str:
-    lasted = format_seconds(evidence.now - silence.since)
-    step = max((each.step or 0 for each in silence.others), default=0)
-    return (
-        f"{name_ranks(silence.ranks)} {_have(silence)} said nothing for {lasted}, while "
-        f"{_count_others(silence)} {_verb(silence, 'go')} on at step {step:,}."
-    )
-
-
-def _describe_behind(evidence: WorkloadEvidence, silence: _Silence) -> str:
-    lasted = format_seconds(evidence.now - silence.since)
-    step = max((each.step or 0 for each in silence.others), default=0)
-    return (
-        f"{name_ranks(silence.ranks)} {_have(silence)} said nothing for {lasted}, while "
-        f"{_count_others(silence)} {_verb(silence, 'wait')} at step {step:,}."
-    )
-
-
-def _describe_odd(evidence: WorkloadEvidence, silence: _Silence) -> str:
-    lasted = format_seconds(evidence.now - silence.since)
-    step = silence.ranks[0].step or 0
-    return (
-        f"All ranks have said nothing for {lasted}, since step {step:,}, and rank "
-        f"{silence.ranks[0].rank} does something else than the others: they seem to wait for it."
-    )
-
-
-def _describe_together(evidence: WorkloadEvidence, silence: _Silence) -> str:
-    lasted = format_seconds(evidence.now - silence.since)
-    step = max(each.step or 0 for each in silence.ranks)
-    if len(silence.ranks) == 1:
-        return f"Rank {silence.ranks[0].rank} has said nothing for {lasted}, since step {step:,}."
-    return (
-        f"All {len(silence.ranks)} ranks have said nothing for {lasted}, since step {step:,}. "
-        "Which one the others wait for is not known."
-    )
-
-
-def _describe_start(evidence: WorkloadEvidence, silence: _Silence) -> str:
-    lasted = format_seconds(evidence.now - silence.since)
-    return f"It has said nothing for {lasted}, and computes nothing: it has not begun to train."
-
-
-_SENTENCES: dict[_Shape, Callable[[WorkloadEvidence, _Silence], str]] = {
-    _Shape.ENDED: _describe_ended,
-    _Shape.ALONE: _describe_alone,
-    _Shape.BEHIND: _describe_behind,
-    _Shape.ODD: _describe_odd,
-    _Shape.TOGETHER: _describe_together,
-    _Shape.START: _describe_start,
-}
-_CERTAINTY = {
-    _Shape.ENDED: Certainty.CERTAIN,
-    _Shape.ALONE: Certainty.LIKELY,
-    _Shape.BEHIND: Certainty.CERTAIN,
-    _Shape.ODD: Certainty.LIKELY,
-    _Shape.TOGETHER: Certainty.POSSIBLE,
-    _Shape.START: Certainty.POSSIBLE,
-}
-
-
-def name_ranks(ranks: Sequence[RankEvidence]) -> str:
-    """Name ranks, as "Rank 37" or "Ranks 3, 4 and 2 others"."""
-    if len(ranks) == 1:
-        return f"Rank {ranks[0].rank}"
-    named = [str(each.rank) for each in ranks[:MOST_NAMED]]
-    rest = len(ranks) - len(named)
-    last = f"{rest} others" if rest > 1 else "one other" if rest else named.pop()
-    return f"Ranks {', '.join(named)} and {last}"
-
-
-def _count_others(silence: _Silence) -> str:
-    count = len(silence.others)
-    return f"rank {silence.others[0].rank}" if count == 1 else f"the {count:,} others"
-
-
-def _verb(silence: _Silence, verb: str) -> str:
-    if len(silence.others) != 1:
-        return verb
-    return "goes" if verb == "go" else f"{verb}s"
-
-
-def _have(silence: _Silence) -> str:
-    return "has" if len(silence.ranks) == 1 else "have"
-
-
-def _pronoun(silence: _Silence) -> str:
-    return "it" if len(silence.ranks) == 1 else "them"

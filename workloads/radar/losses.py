@@ -5,7 +5,7 @@ import statistics
 
 from workloads.radar.evidence import WorkloadEvidence
 from workloads.radar.findings import Certainty, Finding, Kind, Proof
-from workloads.radar.hangs import name_ranks
+from workloads.radar.hang_sentences import name_ranks
 
 FEWEST_LOSSES = 20
 LATEST = 5

@@ -23,6 +23,7 @@ from workloads.training_progress import (
     RankState,
     Reading,
     find_place,
+    may_name_lagging,
     tells_checkpoint,
 )
 
@@ -195,9 +196,12 @@ def _apply_line(
     rank: RankLogs, log: int, offset: int, raw: bytes, parser: LineParser, clock_lead: timedelta
 ) -> Iterator[NewLine]:
     ns, text_begin = stamps.parse_stamp(raw[:64])
-    if tells_checkpoint(raw[text_begin:]):
+    text = raw[text_begin:]
+    if tells_checkpoint(text):
         rank.state.note_checkpoint(_find_time(ns, clock_lead).timestamp())
-    for line in parser.parse_line(raw[text_begin:]):
+    if may_name_lagging(text):
+        rank.state.lagging.read_line(text, _find_time(ns, clock_lead).timestamp())
+    for line in parser.parse_line(text):
         at = _find_time(ns, clock_lead)
         if rank.state.apply_reading(line.reading, at.timestamp(), line.evidence):
             rank.row.log, rank.row.offset, rank.row.at = log, offset, at

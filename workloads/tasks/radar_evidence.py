@@ -3,9 +3,11 @@
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from django.db.models import F, Max, Q
@@ -21,10 +23,10 @@ from workloads.metrics.rows import load_frames
 from workloads.models import Log, LossCurve, MetricSeries, Pod, RankProgress, Workload
 from workloads.pod_counts import Standing
 from workloads.quantities import format_count, parse_or_zero
-from workloads.radar import NodeEvidence, RankEvidence, WorkloadEvidence
+from workloads.radar import LaggingReport, NodeEvidence, RankEvidence, WorkloadEvidence
 from workloads.specs import Spec
 from workloads.states import Status
-from workloads.training_progress import RankState, decode_history
+from workloads.training_progress import Lagging, RankState, decode_history
 
 logger = logging.getLogger(__name__)
 
@@ -206,6 +208,7 @@ def _build_evidence(
 ) -> WorkloadEvidence:
     workload = target.workload
     lead = connections.clock_offset(workload.cluster_id)
+    processes = partial(_count_processes, len(target.pods), int(workload.gpus_allocated))
     ranks = []
     for pod in target.pods:
         node = nodes.get((workload.cluster_id, pod.node))
@@ -213,7 +216,7 @@ def _build_evidence(
         moment = None if line_at is None else min(now, line_at - lead)
         limit = _find_memory_limit(target.spec, node)
         row = progress.get(pod.rank or 0)
-        ranks.append(_build_rank(pod, row, moment, limit))
+        ranks.append(_build_rank(pod, row, moment, limit, processes))
     named = {
         pod.node: NodeEvidence(pod.node, node.is_ready, node.trouble[:300])
         for pod in target.pods
@@ -233,7 +236,11 @@ def _build_evidence(
 
 
 def _build_rank(
-    pod: Pod, row: RankProgress | None, line_at: datetime | None, memory_limit: float | None
+    pod: Pod,
+    row: RankProgress | None,
+    line_at: datetime | None,
+    memory_limit: float | None,
+    count_processes: Callable[[int], int | None],
 ) -> RankEvidence:
     state = RankState() if row is None else RankState(**row.state)
     has_ended = pod.phase in _ENDED
@@ -260,8 +267,29 @@ def _build_rank(
         checkpoints=state.checkpoints,
         checkpoint_at=state.checkpoint_at,
         checkpoint_gaps=state.checkpoint_gaps,
+        report=_build_report(state.lagging, count_processes),
         memory_limit=memory_limit,
     )
+
+
+def _build_report(
+    lagging: Lagging, count_processes: Callable[[int], int | None]
+) -> LaggingReport | None:
+    """Return what a log says of ranks that did not come; None where it is of a part of all."""
+    processes = count_processes(lagging.size)
+    if not lagging.ranks or processes is None:
+        return None
+    ranks = sorted({each // processes for each in lagging.ranks})
+    line = lagging.line[:MOST_LINE]
+    return LaggingReport(ranks, line, lagging.since, lagging.at, lagging.must_repeat)
+
+
+def _count_processes(pods: int, gpus: int, size: int) -> int | None:
+    """Return how many processes each pod has, as a communicator of `size` ranks tells; where that
+    is 0, one for each of its GPUs. None where it is one of a part of them.
+    """
+    processes = Fraction(size, pods) if size else max(1, gpus // pods)
+    return int(processes) if processes >= 1 and processes == int(processes) else None
 
 
 def _find_memory_limit(spec: Spec, node: Node | None) -> float | None:

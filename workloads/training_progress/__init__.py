@@ -8,6 +8,7 @@ from workloads.training_progress.estimating import (
     estimate_rest,
     format_time,
 )
+from workloads.training_progress.lagging_lines import Lagging, may_name_lagging
 from workloads.training_progress.loss_history import (
     LossHistory,
     LossPoint,
@@ -39,6 +40,7 @@ __all__ = [
     "VARIABLE",
     "BadPattern",
     "Estimate",
+    "Lagging",
     "LineParser",
     "LineReading",
     "LossHistory",
@@ -60,5 +62,6 @@ __all__ = [
     "format_time",
     "get_pattern_title",
     "is_by_step",
+    "may_name_lagging",
     "tells_checkpoint",
 ]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from workloads.training_progress.lagging_lines import Lagging
 from workloads.training_progress.readings import LARGEST_COUNT, Reading
 from workloads.training_progress.step_times import StepTime, add_step_time
 
@@ -52,11 +53,17 @@ class RankState:
     checkpoint_at: float | None = None
     checkpoint_gaps: list[float] = field(default_factory=list)
     """The latest times between two of them, in seconds."""
+    lagging: Lagging = field(default_factory=Lagging)
+
+    def __post_init__(self) -> None:
+        """Take over what was stored as JSON."""
+        if isinstance(self.lagging, dict):
+            self.lagging = Lagging(**self.lagging)
 
     def begin_log(self) -> None:
         """Begin another log: a container that started again counts anew, from any step."""
         self.rounds, self.bar_total, self.bar_step, self.pattern = 0, None, None, ""
-        self.at = None
+        self.at, self.lagging = None, Lagging()
 
     def apply_reading(self, reading: Reading, at: float, evidence: str) -> bool:
         """Take over what a line tells. Return whether it told anything that counts."""

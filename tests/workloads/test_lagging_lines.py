@@ -1,0 +1,89 @@
+"""What libraries of collectives print of ranks that did not come, read from lines of a log."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from workloads.training_progress.lagging_lines import Lagging, may_name_lagging
+
+RAS_MISMATCH = """
+#0-0 (27a079b828ff1a75) MISMATCH
+  Communicator ranks have different AllReduce operation counts
+  3 ranks have launched up to operation {most}
+  Rank 2 has launched up to operation {least} -- GPU 2 managed by process 4072 on node 10.0.0.21
+"""
+RAS_INCOMPLETE = """
+Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
+    #  in group  per comm  per node  per comm  in group
+    0         1         2       3-4         8         8   RUNNING  INCOMPLETE
+
+Errors
+======
+#0-0 (cf264af53edbe986) INCOMPLETE
+  Missing communicator data from 1 rank
+  The missing rank: 5
+"""
+
+
+def read_lines(lagging: Lagging, text: str, at: float) -> Lagging:
+    for line in text.splitlines():
+        if may_name_lagging(line.encode()):
+            lagging.read_line(line.encode(), at)
+    return lagging
+
+
+@pytest.mark.parametrize(
+    ("line", "ranks"),
+    [
+        ("[Rank 0]: Rank 3 failed to pass monitoredBarrier in 30000 ms", [3]),
+        ("RuntimeError: [Rank 0]: Ranks 1, 2 failed to pass monitoredBarrier in 2000 ms", [1, 2]),
+        (
+            "\t     [7] finished collective #812, but didn't join collective #813 (count from 1)",
+            [7],
+        ),
+        ("\t - To our best knowledge, ranks [1, 5] are the lagging ranks that caused it", [1, 5]),
+    ],
+)
+def test_lines_that_name_ranks(line: str, ranks: Sequence[int]) -> None:
+    lagging = read_lines(Lagging(), line, 100.0)
+    assert (lagging.ranks, lagging.at, lagging.line) == (ranks, 100.0, line.strip())
+    assert not lagging.must_repeat
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step 4 of 100 loss 0.3",
+        "all ranks pass the monitoredBarrier",
+        "Rank 2 has launched up to operation 6 -- GPU 2 managed by process 1 on node 10.0.0.1",
+        "x" * 500 + " Rank 3 failed to pass monitoredBarrier in 1 ms",
+        "\xff operation \x00 missing rank",
+    ],
+)
+def test_other_lines_name_none(line: str) -> None:
+    assert read_lines(Lagging(), line, 100.0).ranks == []
+
+
+def test_what_no_database_takes_is_left_out() -> None:
+    line = "\x1b[31mRank 3 failed to pass monitoredBarrier\x00 in 5 ms"
+    assert read_lines(Lagging(), line, 1.0).line == (
+        "[31mRank 3 failed to pass monitoredBarrier in 5 ms"
+    )
+
+
+def test_a_missing_rank_of_ras_is_of_a_communicator_of_so_many() -> None:
+    lagging = read_lines(Lagging(), RAS_INCOMPLETE, 100.0)
+    assert (lagging.ranks, lagging.size, lagging.must_repeat) == ([5], 8, False)
+
+
+def test_a_mismatch_of_ras_says_something_only_where_it_stays_the_same() -> None:
+    lagging = read_lines(Lagging(), RAS_MISMATCH.format(most=8120, least=8119), 100.0)
+    assert (lagging.ranks, lagging.size, lagging.must_repeat) == ([2], 4, True)
+    read_lines(lagging, RAS_MISMATCH.format(most=8141, least=8140), 160.0)
+    assert (lagging.since, lagging.at) == (160.0, 160.0)
+    read_lines(lagging, RAS_MISMATCH.format(most=8141, least=8140), 220.0)
+    assert (lagging.since, lagging.at) == (160.0, 220.0)
+
+
+def test_a_rank_that_is_ahead_is_not_waited_for() -> None:
+    assert read_lines(Lagging(), RAS_MISMATCH.format(most=8120, least=8121), 100.0).ranks == []
