@@ -107,7 +107,7 @@ _VERBS_BY_KIND: tuple[tuple[Resource, str, dict[str, str]], ...] = (
         {
             "get": "looks at one",
             **_WATCH_VERBS,
-            "create": "asks, as a dry run, whether GPUs are shared",
+            "create": "asks, as a dry run, whether GPUs are shared, and what a workload may have",
             "delete": "tidies up",
             "deletecollection": "removes all pods of a workload at once",
         },

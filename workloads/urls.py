@@ -79,6 +79,11 @@ wizard: list[URLPattern] = [
         wizard_views.show_machines,
         name="wizard-machines",
     ),
+    path(
+        "workloads/new/<uuid:draft>/preflight",
+        wizard_views.show_preflight,
+        name="wizard-preflight",
+    ),
     path("templates/design", template_views.design_template, name="template-design"),
     path("templates/<uuid:key>/design", template_views.redesign_template, name="template-redesign"),
     path(

@@ -65,6 +65,7 @@ UNSEEN: dict[str, str] = {
             "project-now",
             "wizard-templates",
             "wizard-machines",
+            "wizard-preflight",
         ),
         PARTS,
     ),

@@ -167,6 +167,8 @@ EVERYBODYS = {
         "api-trainings",
         "api-distributed-preview",
         "api-trainings-preview",
+        "api-distributed-preflight",
+        "api-trainings-preflight",
         "api-schema",
     ),
 }

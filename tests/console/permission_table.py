@@ -414,6 +414,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
     "wizard-template": {"GET": OWN, "POST": OWN},
     "wizard-templates": {"GET": OWN},
     "wizard-machines": {"GET": OWN},
+    "wizard-preflight": {"GET": OWN},
     "api-workloads": {"GET": SIGNED_IN},
     "api-workloads-count": {"GET": SIGNED_IN},
     "api-workloads-name": {"GET": parse_need("workloads:create", "anywhere")},
@@ -442,6 +443,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
         for name, rules in (
             (f"api-{kind}", {"POST": parse_need("workloads:create", hidden=400)}),
             (f"api-{kind}-preview", {"POST": parse_need("workloads:create", hidden=400)}),
+            (f"api-{kind}-preflight", {"POST": parse_need("workloads:create", hidden=400)}),
             (f"api-{kind}-one", {"GET": _WORKLOAD["view"], "DELETE": _WORKLOAD["delete"]}),
             (f"api-{kind}-suspend", {"POST": _WORKLOAD["edit"]}),
             (f"api-{kind}-resume", {"POST": _WORKLOAD["edit"]}),

@@ -1,4 +1,4 @@
-"""REST view that shows what a submission would become, and submits nothing."""
+"""REST views that show what a submission would become, and submit nothing."""
 
 from typing import Any
 
@@ -17,6 +17,7 @@ from workloads.api.workload_schemas import SUBMISSION
 from workloads.fit import Verdict
 from workloads.judgement import Judgement, judge_submission
 from workloads.manifests import dump_yaml
+from workloads.preflight import Answer, check_submission
 
 VERDICTS = {
     Verdict.NEVER: "never",
@@ -46,6 +47,27 @@ PREVIEW = schemas.object_schema(
 )
 
 
+_ANSWER = schemas.enum_schema(*Answer)
+_OBJECT_CHECK = schemas.object_schema(
+    ["kind", "name", "answer", "message"],
+    kind=schemas.TEXT,
+    name=schemas.TEXT,
+    answer=_ANSWER,
+    message=schemas.describe_schema(schemas.TEXT, "The cluster's own words where it refuses it."),
+)
+PREFLIGHT = {
+    **PREVIEW,
+    "required": [*PREVIEW["required"], "checks"],
+    "properties": {
+        **PREVIEW["properties"],
+        "checks": schemas.describe_schema(
+            schemas.array_schema(_OBJECT_CHECK),
+            "What the cluster says of each object, and of a pod of each kind, in a dry run.",
+        ),
+    },
+}
+
+
 class PreviewView(ArchitectureView):
     @extend_schema(
         description=(
@@ -58,16 +80,48 @@ class PreviewView(ArchitectureView):
         tags=["workloads"],
     )
     def post(self, request: Request) -> Response:
-        submission, project, _ = read_submission(request.data, self.architecture, self.user)
-        access.require(self.user, Verb.CREATE, Entity.WORKLOADS, project_scope(project))
-        try:
-            judgement = judge_submission(
-                submission.build_spec(project), project, given_fields=submission.given_fields
-            )
-            judgement.require_acceptable()
-        except Invalid as invalid:
-            raise submission.translate_problems(invalid) from None
-        return Response(_serialize_preview(judgement))
+        return Response(_serialize_preview(_judge(self, request)))
+
+
+class PreflightView(ArchitectureView):
+    @extend_schema(
+        description=(
+            "What a submission would become, whether it fits now, and what the cluster says of "
+            "each of its objects in a dry run: quotas, admission and webhooks in its own "
+            "words. At most 3 seconds; what was not answered is said to be unchecked. Nothing is "
+            "submitted; what POST would refuse is refused here in the same words."
+        ),
+        request=schemas.json_content(SUBMISSION),
+        responses={200: schemas.json_response(PREFLIGHT)}
+        | schemas.error_responses(400, 401, 403, 409, 413),
+        tags=["workloads"],
+    )
+    def post(self, request: Request) -> Response:
+        judgement = _judge(self, request)
+        checks = [
+            {
+                "kind": each.kind,
+                "name": each.name,
+                "answer": each.answer.value,
+                "message": each.message,
+            }
+            for each in check_submission(judgement)
+        ]
+        return Response(_serialize_preview(judgement) | {"checks": checks})
+
+
+def _judge(view: ArchitectureView, request: Request) -> Judgement:
+    """Judge the submission of a request; raises what submitting it would raise."""
+    submission, project, _ = read_submission(request.data, view.architecture, view.user)
+    access.require(view.user, Verb.CREATE, Entity.WORKLOADS, project_scope(project))
+    try:
+        judgement = judge_submission(
+            submission.build_spec(project), project, given_fields=submission.given_fields
+        )
+        judgement.require_acceptable()
+    except Invalid as invalid:
+        raise submission.translate_problems(invalid) from None
+    return judgement
 
 
 def _serialize_preview(judgement: Judgement) -> dict[str, Any]:

@@ -44,6 +44,11 @@ def _build_workload_paths(name: str, architecture: Architecture) -> list[URLPatt
             name=f"api-{name}-preview",
         ),
         path(
+            f"workloads/{name}/preflight",
+            previews.PreflightView.as_view(architecture=architecture),
+            name=f"api-{name}-preflight",
+        ),
+        path(
             f"workloads/{name}/<uuid:workload_id>",
             views.SubmittedView.as_view(architecture=architecture),
             name=f"api-{name}-one",

@@ -3,6 +3,7 @@
 Input is stored before it is validated.
 """
 
+import contextlib
 import shlex
 import uuid
 from typing import Any
@@ -11,6 +12,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -39,6 +41,7 @@ from workloads.forms.wizard_draft import WizardDraft
 from workloads.judgement import Judgement
 from workloads.manifests import CannotBuild, choose_target, dump_yaml
 from workloads.models import Draft
+from workloads.preflight import check_submission
 from workloads.queries.read_only_mounts import are_mounts_enforced
 from workloads.rest.submit_command import build_submit_command
 from workloads.rest.writing import build_rest_body, get_rest_path
@@ -131,6 +134,22 @@ def show_machines(request: Request, draft: uuid.UUID) -> HttpResponse:
     filling = WizardDraft(drafting.get_draft(request, draft).data, request.user)
     picture = _build_setup_picture(filling)
     return render(request, "workloads/_machines.html", {"picture": picture})
+
+
+@require_GET
+@never_cache
+def show_preflight(request: Request, draft: uuid.UUID) -> HttpResponse:
+    """Show what the cluster says of the draft's objects in a dry run, a part of the review."""
+    filling = WizardDraft(drafting.get_draft(request, draft).data, request.user)
+    context: dict[str, Any] = {"checks": ()}
+    is_complete = filling.new_template is None and filling.find_invalid_step(Step.REVIEW) is None
+    judged = filling.judge() if is_complete else None
+    if judged is not None and not judged.refusals:
+        context |= {"cluster": judged.cluster, "asked_at": timezone.now()}
+        # What cannot be built has its refusals on the page.
+        with contextlib.suppress(CannotBuild):
+            context["checks"] = check_submission(judged)
+    return render(request, "workloads/wizard/_preflight.html", context)
 
 
 def _build_setup_picture(filling: WizardDraft) -> MachinePicture | None:

@@ -33,7 +33,7 @@ class KindRoutes(NamedTuple):
     """The routes of distributed workloads, or of standard ones."""
 
     submit: Route
-    preview: Route
+    preflight: Route
     get: Route
     delete: Route
     stop: Route
@@ -44,7 +44,7 @@ def _build_kind_routes(name: str) -> KindRoutes:
     many, one = f"/api/v1/workloads/{name}", f"/api/v1/workloads/{name}/{{workload_id}}"
     return KindRoutes(
         submit=Route("POST", many),
-        preview=Route("POST", f"{many}/preview"),
+        preflight=Route("POST", f"{many}/preflight"),
         get=Route("GET", one),
         delete=Route("DELETE", one),
         stop=Route("POST", f"{one}/suspend"),

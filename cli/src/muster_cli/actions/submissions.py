@@ -213,8 +213,10 @@ def get_routes(distributed: bool) -> routes.KindRoutes:
 
 
 def preview(session: Session, body: Body, *, distributed: bool) -> Body:
-    """Return the objects that a submission would become, and whether it fits. Raises Refused."""
-    previewed: Body = session.call(get_routes(distributed).preview, body=body)
+    """Return the objects that a submission would become, whether it fits, and what the cluster says
+    of them in a dry run. Raises Refused.
+    """
+    previewed: Body = session.call(get_routes(distributed).preflight, body=body)
     return previewed
 
 

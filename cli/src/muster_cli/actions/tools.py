@@ -365,8 +365,8 @@ TOOLS = (
     ),
     Tool(
         "submit",
-        "Submit a workload, or with dry_run show its Kubernetes objects and whether it fits, and "
-        "submit nothing.",
+        "Submit a workload, or with dry_run show its Kubernetes objects, whether it fits and what "
+        "the cluster says of it, and submit nothing.",
         (
             Parameter(
                 "body",

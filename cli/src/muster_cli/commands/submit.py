@@ -40,7 +40,7 @@ def _list_common_options() -> list[click.Option]:
         click.Option(
             ["--dry-run"],
             is_flag=True,
-            help="Show the objects and whether it fits; submit nothing.",
+            help="Show the objects, whether it fits and what the cluster says; submit nothing.",
         ),
         click.Option(["--watch"], is_flag=True, help="Show its pods until it has ended."),
         click.Option(
@@ -221,6 +221,8 @@ def _write_preview(
     for text in (fit["message"], fit["quota"]["message"], fit["nodes"]["message"], preview["note"]):
         if text:
             invocation.terminal.write_line(f"# {text}")
+    for check in preview["checks"]:
+        invocation.terminal.write_line(f"# {check['kind']} {check['name']}: {check['message']}")
     invocation.terminal.write_line(preview["manifest"].rstrip("\n"))
 
 

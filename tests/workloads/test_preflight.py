@@ -1,0 +1,186 @@
+"""What a cluster says of a submission beforehand: accepted, refused, or not checked and why."""
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from clusters import project_provisioning
+from clusters.job_kinds.pytorch import PYTORCHJOBS
+from clusters.kube import calls
+from projects.models import Project
+from tests.api.calling import Caller, a_body
+from tests.cast import NOWHERE, Cast, a_spec
+from tests.clusters.kube.faults import Exchange, FaultServer, refusal
+from tests.workloads.acting import Acting
+from tests.workloads.wizarding import Walk
+from workloads import manifests
+from workloads.preflight import Answer, ObjectCheck, asking, check_objects
+from workloads.preflight.questions import list_questions
+
+Object = dict[str, Any]
+
+
+def build_objects(project: Project, name: str = "train1") -> list[Object]:
+    return manifests.build_objects(a_spec(project, name), workload_id="u-1")
+
+
+def list_answers(checks: Sequence[ObjectCheck]) -> list[tuple[str, str]]:
+    return [(each.kind, each.answer) for each in checks]
+
+
+@pytest.fixture
+def synced_cast(cast: Cast) -> Cast:
+    Project.objects.update(synced_at="2026-01-01T00:00:00Z")
+    cast.team_a.refresh_from_db()
+    return cast
+
+
+def ask_script(cast: Cast, *steps: Any) -> list[ObjectCheck]:
+    with FaultServer(*steps) as server:
+        return ask_server(cast, server)
+
+
+def ask_server(cast: Cast, server: FaultServer) -> list[ObjectCheck]:
+    cast.cluster.kubeconfig = NOWHERE.replace(
+        "https://127.0.0.1:1", f"http://127.0.0.1:{server.port}"
+    )
+    cast.cluster.save()
+    return check_objects(cast.team_a, build_objects(cast.team_a))
+
+
+def test_objects_and_their_pods_are_asked_about(cast: Cast) -> None:
+    questions = list_questions(build_objects(cast.team_a))
+    assert [(each.kind, each.name) for each in questions] == [
+        ("PyTorchJob", "train1"),
+        ("Pod", "train1 (master)"),
+        ("Pod", "train1 (worker)"),
+    ]
+    pod = questions[1].manifest
+    assert pod["metadata"]["generateName"] == "train1-"
+    assert pod["metadata"]["namespace"] == cast.team_a.namespace
+    assert pod["spec"]["containers"]
+
+
+def test_whatever_an_object_has_the_questions_are_bounded() -> None:
+    deep: Object = {"template": {"spec": {"containers": [{}]}}}
+    for _ in range(50):
+        deep = {"inner": deep}
+    many = {str(number): {"template": {"spec": {"containers": [{}]}}} for number in range(100)}
+    for spec, count in ((deep, 1), (many, 20), ("x", 1), ({"template": "x"}, 1)):
+        obj = {"kind": "Job", "metadata": {"name": "a"}, "spec": spec}
+        assert len(list_questions([obj])) == count
+
+
+def test_a_cluster_that_would_take_all_makes_nothing(acting: Acting) -> None:
+    project_provisioning.provision_project(acting.project)
+    acting.project.refresh_from_db()
+    objects = build_objects(acting.project)
+    assert list_answers(check_objects(acting.project, objects)) == [
+        ("PyTorchJob", Answer.ACCEPTED),
+        ("Pod", Answer.ACCEPTED),
+        ("Pod", Answer.ACCEPTED),
+    ]
+    namespace = acting.project.namespace
+    assert calls.list_page(acting.client, PYTORCHJOBS, namespace=namespace).items == []
+    # What it refuses, it refuses in its own words.
+    calls.create(acting.client, PYTORCHJOBS, objects[0], namespace=namespace)
+    taken = check_objects(acting.project, objects)[0]
+    assert (taken.answer, taken.message) == (
+        Answer.REFUSED,
+        "There is one of this name already.",
+    )
+    objects[0]["spec"]["misspelt"] = 1
+    wrong = check_objects(acting.project, objects)[0]
+    assert wrong.answer == Answer.REFUSED
+    assert "misspelt" in wrong.message
+
+
+@pytest.mark.parametrize(
+    ("message", "answer", "words"),
+    [
+        ("pods is forbidden: exceeded quota: gpus", Answer.REFUSED, "exceeded quota: gpus"),
+        (
+            'admission webhook "w" does not support dry run',
+            Answer.UNCHECKED,
+            "Its webhook cannot be asked",
+        ),
+        (
+            'pods is forbidden: User "muster" cannot create resource "pods" in API group ""',
+            Answer.UNCHECKED,
+            "may not ask about pods",
+        ),
+    ],
+)
+def test_a_refusal_is_told_from_a_question_that_says_nothing(
+    synced_cast: Cast, message: str, answer: Answer, words: str
+) -> None:
+    checks = ask_script(
+        synced_cast,
+        lambda exchange: exchange.answer(201, b"{}"),
+        refusal(403, "Forbidden", message=message),
+    )
+    assert [each.answer for each in checks] == [Answer.ACCEPTED, answer, answer]
+    assert words in checks[1].message
+
+
+def test_what_cannot_be_asked_is_said_to_be_unchecked(cast: Cast, synced_cast: Cast) -> None:
+    objects = build_objects(cast.team_a)
+    away = check_objects(cast.team_a, objects)
+    assert {each.answer for each in away} == {Answer.UNCHECKED}
+    assert away[0].message.endswith(".")
+    cast.team_a.synced_at = None
+    unmade = check_objects(cast.team_a, objects)
+    assert unmade[0].message.startswith("The project team-a is not made in the cluster yet")
+    assert list_answers(ask_script(cast, refusal(404, "NotFound")))[0] == (
+        "PyTorchJob",
+        Answer.UNCHECKED,
+    )
+
+
+def test_nobody_waits_for_a_cluster_that_hangs(
+    synced_cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "SECONDS", 0.2)
+    gate = threading.Event()
+
+    def hang(exchange: Exchange) -> None:
+        gate.wait(30)
+        exchange.answer(201, b"{}")
+
+    with FaultServer(hang) as server:
+        try:
+            for _ in range(asking.AT_ONCE_EACH):
+                checks = ask_server(synced_cast, server)
+                assert "did not answer within" in checks[0].message
+            assert "Others are asking" in ask_server(synced_cast, server)[0].message
+        finally:
+            gate.set()
+        deadline = time.monotonic() + 30
+        while asking._running and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not asking._running
+
+
+def test_it_is_asked_over_rest(cast: Cast) -> None:
+    answer = Caller(cast.bob)("POST", "/workloads/distributed/preflight", a_body(cast))
+    assert answer["fit"]["message"]
+    assert {each["answer"] for each in answer["checks"]} == {"unchecked"}
+    Caller(cast.vera)("POST", "/workloads/distributed/preflight", a_body(cast), status=403)
+
+
+def test_the_review_asks_after_it_is_shown(cast: Cast) -> None:
+    walk = Walk(cast)
+    walk.send_start()
+    walk.send_setup()
+    walk.send()
+    address = f"/workloads/new/{walk.draft.pk}/preflight"
+    assert f'hx-get="{address}"' in walk.text
+    part = walk.client.get(address).content.decode()
+    assert "Not checked" in part
+    assert "is not made in the cluster yet" in part
+    other = Walk(cast)
+    part = other.client.get(f"/workloads/new/{other.draft.pk}/preflight").content.decode()
+    assert "was not asked: the submission is not complete" in part
