@@ -15,6 +15,8 @@ SHORTEST_SPAN = 4.0
 """Seconds: what lasts less is not seen in figures."""
 CLOCK_SPREAD = 0.004
 """Seconds by which the clocks of nodes differ, one standard deviation."""
+PRINT_SPREAD = 0.02
+"""Seconds within which a line is printed at most; what comes next in a program is printed later."""
 BUFFER_BYTES = 8192
 """What a program that does not flush keeps before it writes."""
 
@@ -178,7 +180,7 @@ class _Simulation:
         loss = 8 * math.exp(-self.step / 400) + 1.5 + chance.gauss(0, 0.1)
         for rank in range(shape.ranks):
             at = reports[rank] if shape.printing is Printing.BEFORE else self.ready[rank]
-            self._report(rank, at + chance.uniform(0, 0.02), loss)
+            self._report(rank, at + chance.uniform(0, PRINT_SPREAD), loss)
 
     def _report(self, rank: int, at: float, loss: float) -> None:
         printing = self.shape.printing
@@ -222,7 +224,7 @@ class _Simulation:
         lasted = shape.save_seconds * self.chance.uniform(0.7, 1.5)
         name = b"checkpoint ckpt-%d" % self.step
         if shape.saving in (Saving.REGULAR, Saving.DOUBLING, Saving.BEST):
-            self._print(0, begin + 0.01, b"saving " + name)
+            self._print(0, begin + PRINT_SPREAD, b"saving " + name)
         if shape.saving is not Saving.SILENT:
             self._print(0, begin + lasted, b"saved " + name)
         self._begin(0, begin, Activity.SAVE)
@@ -252,7 +254,7 @@ class _Simulation:
             self.ready[rank] = begin + lasted
             speaks = rank == 0 or shape.printing is not Printing.FIRST_ONLY
             if speaks and shape.evaluation is Evaluation.SILENT:
-                self._print(rank, begin, b"running evaluation")
+                self._print(rank, begin + PRINT_SPREAD, b"running evaluation")
             elif speaks:
                 self._print_evaluation(rank, begin, lasted)
             if not shape.is_synchronous:

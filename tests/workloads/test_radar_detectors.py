@@ -245,6 +245,15 @@ def test_memory_that_grows_like_a_line_is_a_leak() -> None:
     )
 
 
+def test_memory_that_is_full_in_a_moment_is_told_at_once() -> None:
+    mib = 2.0**20
+    for size, is_immediate in ((2400, False), (2048, True)):
+        growing = series(*(500 * mib + number * 120 * mib for number in range(8)))
+        leaking = build_rank(1, figures={"memory": growing}, memory_limit=size * mib)
+        finding = find_only(build_rank(0), leaking)
+        assert (finding.kind, finding.is_immediate) == (Kind.MEMORY, is_immediate)
+
+
 def test_memory_that_was_flat_for_long_is_a_leak_after_a_quarter_of_an_hour() -> None:
     mib = 2.0**20
     for minutes, is_found in ((10, False), (16, True)):

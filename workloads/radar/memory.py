@@ -8,18 +8,20 @@ from workloads.quantities import format_count
 from workloads.radar.evidence import RankEvidence, Series, WorkloadEvidence, format_seconds
 from workloads.radar.findings import Certainty, Finding, Kind, Proof
 
-FEWEST_POINTS = 12
-SHORTEST_SPAN = 150.0
+FEWEST_POINTS = 8
+SHORTEST_SPAN = 100.0
 USUAL_SPAN = 900.0
 """Seconds of figures before it is called a leak, unless memory is full sooner: a cache that fills
 looks like a line for a while.
 """
 SOON = 3.0
 """Memory that is full within so many times the time that it has grown cannot be waited for."""
-SPANS = (1800.0, 1200.0, USUAL_SPAN, 600.0)
+SPANS = (1800.0, 1200.0, USUAL_SPAN, 600.0, 300.0)
 """Seconds of the newest figures that are looked at by turns: memory was flat before it leaked."""
 SHORT_LEFT, NEARLY_FULL = 600.0, 0.9
 """Seconds until memory is full, and the share that is, that cannot be waited for."""
+NO_TIME_LEFT = 120.0
+"""Seconds until memory is full that leave no time for a second look."""
 SETTLING = 60.0
 """Seconds after the beginning in which memory may grow: caches, buffers, workers."""
 LONGEST_LEFT = 6 * 3600.0
@@ -29,6 +31,9 @@ STEADY = 0.97
 """The correlation of time and memory: a leak is a line."""
 LASTING_SHARE = 0.7
 """How much of the growth of the first half the second one has at least: caches fill up."""
+ALIKE = 0.5
+FEWEST_ALIKE = 3
+"""Figures of a rank by which its growth is compared with that of another."""
 MOST_FOUND = 5
 HELP = (
     "It will be killed when its memory is full. Look for what it keeps from step to step: tensors "
@@ -50,13 +55,27 @@ def find_leaks(evidence: WorkloadEvidence) -> list[Finding]:
     """Return the ranks whose memory is full soon, those with the least time first."""
     running = [each for each in evidence.ranks if each.is_running]
     leaks = [leak for each in running if (leak := _find_leak(each, evidence)) is not None]
+    if not leaks:
+        return []
     # What grows alike in most ranks may be the data that they keep in the first epoch.
-    are_alike = 2 * len(leaks) > len(running)
+    first = min(leaks, key=lambda each: each.left)
+    are_alike = 2 * sum(_grows_alike(each, first) for each in running) > len(running)
     found = [each for each in leaks if _is_worth_telling(each, are_alike=are_alike)]
     found.sort(key=lambda each: each.left)
     if are_alike and found:
         return [_build_finding(found[0], len(found) - 1)]
     return [_build_finding(each) for each in found[:MOST_FOUND]]
+
+
+def _grows_alike(rank: RankEvidence, leak: _Leak) -> bool:
+    """Tell whether a rank's memory grew by half as much as this in the same time, or more."""
+    end = leak.rank.figures["memory"][-1][0]
+    points = rank.figures.get("memory", ())
+    inside = points[bisect_left(points, (end - leak.span, 0.0)) :]
+    if len(inside) < FEWEST_ALIKE:
+        return False
+    seconds = inside[-1][0] - inside[0][0]
+    return inside[-1][1] - inside[0][1] >= ALIKE * leak.slope * seconds
 
 
 def _is_worth_telling(leak: _Leak, *, are_alike: bool) -> bool:
@@ -121,6 +140,7 @@ def _build_finding(leak: _Leak, others: int = 0) -> Finding:
         pod=rank.pod,
         node=rank.node,
         proofs=(Proof(f"It uses {_format_bytes(used)} now.", "memory"),),
+        is_immediate=leak.left < NO_TIME_LEFT,
     )
 
 
