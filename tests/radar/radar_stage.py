@@ -9,7 +9,7 @@ import json
 import shlex
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -164,13 +164,15 @@ class RadarStage:
     """Starts and ends everything; see the module."""
 
     folder: Path
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Options of the installation, beside those that it needs here."""
     muster: Installation = field(init=False)
     program: Program = field(init=False)
     _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Self:
         self.muster = Installation(
-            self.folder / "var", admin_password=PASSWORD, poll_seconds=5
+            self.folder / "var", admin_password=PASSWORD, poll_seconds=5, **self.options
         ).migrated()
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.muster)
@@ -186,7 +188,7 @@ class RadarStage:
         waiting, active, over = list(plans), list[Run](), list[Run]()
         while waiting or active:
             while len(active) < at_once and (plan := _take_next(waiting, active)) is not None:
-                active.append(self._submit(plan))
+                active.append(self.submit_plan(plan))
             time.sleep(POLL_SECONDS)
             for run in list(active):
                 self._follow(run)
@@ -197,7 +199,8 @@ class RadarStage:
                     self.program.delete(run.id)
         return over
 
-    def _submit(self, plan: Plan) -> Run:
+    def submit_plan(self, plan: Plan) -> Run:
+        """Submit the workload of a plan."""
         fault_file = self.folder / f"{plan.name}.json"
         arguments = [*plan.arguments, f"--fault-file={fault_file}"]
         workload = self.program.submit(
