@@ -7,6 +7,7 @@ python scripts/radar_screenshots.py [--into DIR] [--ranks 512]
 """
 
 import argparse
+import os
 import shlex
 import sys
 import tempfile
@@ -15,6 +16,13 @@ from pathlib import Path
 
 BASE = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(BASE), str(BASE / "scripts")]
+
+import django  # noqa: E402
+
+import tests.environ  # noqa: E402, F401 - what Django's settings read
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
+django.setup()
 
 from palette import reduce_colours  # noqa: E402
 from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
@@ -124,8 +132,7 @@ def main() -> None:
         paths = {
             "radar-hang": f"/workloads/{faulty[Fault.HANG]}",
             "radar-straggler": f"/workloads/{faulty[Fault.SLOW]}",
-            "radar-healthy": f"/workloads/{healthy}",
-            "radar-healthy-metrics": f"/workloads/{healthy}/metrics",
+            "radar-healthy": f"/workloads/{healthy}/metrics",
         }
         take_screenshots(browser, stage.muster.url, paths, chosen.into)
         browser.close()
