@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 
 LONGEST_QUANTITY = 32
@@ -65,6 +66,16 @@ def format_memory(number: Decimal) -> str:
             break
         number, unit = number / 1024, larger
     return f"{format_number(number)} {unit or 'bytes'}"
+
+
+def format_ranks(ranks: Sequence[int], most: int = 5) -> str:
+    """Name ranks, at most so many of them, as "rank 37" or "ranks 3, 4 and 2 others"."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    named = [str(each) for each in ranks[:most]]
+    rest = len(ranks) - len(named)
+    last = f"{rest} others" if rest > 1 else "one other" if rest else named.pop()
+    return f"ranks {', '.join(named)} and {last}"
 
 
 def format_count(number: Decimal | int, noun: str) -> str:

@@ -43,11 +43,15 @@ def ask_script(cast: Cast, *steps: Any) -> list[ObjectCheck]:
         return ask_server(cast, server)
 
 
-def ask_server(cast: Cast, server: FaultServer) -> list[ObjectCheck]:
+def lead_to(cast: Cast, server: FaultServer) -> None:
     cast.cluster.kubeconfig = NOWHERE.replace(
         "https://127.0.0.1:1", f"http://127.0.0.1:{server.port}"
     )
     cast.cluster.save()
+
+
+def ask_server(cast: Cast, server: FaultServer) -> list[ObjectCheck]:
+    lead_to(cast, server)
     return check_objects(cast.team_a, build_objects(cast.team_a))
 
 
@@ -69,7 +73,7 @@ def test_whatever_an_object_has_the_questions_are_bounded() -> None:
     for _ in range(50):
         deep = {"inner": deep}
     many = {str(number): {"template": {"spec": {"containers": [{}]}}} for number in range(100)}
-    for spec, count in ((deep, 1), (many, 20), ("x", 1), ({"template": "x"}, 1)):
+    for spec, count in ((deep, 2), (many, 20), ("x", 2), ({"template": "x"}, 2)):
         obj = {"kind": "Job", "metadata": {"name": "a"}, "spec": spec}
         assert len(list_questions([obj])) == count
 
@@ -140,6 +144,26 @@ def test_what_cannot_be_asked_is_said_to_be_unchecked(cast: Cast, synced_cast: C
     )
 
 
+def test_another_conflict_says_nothing_of_the_name(synced_cast: Cast) -> None:
+    modified = refusal(409, "Conflict", message="the quota has been modified")
+    check = ask_script(synced_cast, modified)[0]
+    assert (check.answer, check.message) == (Answer.UNCHECKED, "The quota has been modified.")
+
+
+def test_pods_of_an_operators_own_template_are_not_asked_about(synced_cast: Cast) -> None:
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "a", "namespace": "b"},
+        "spec": {"replicatedJobs": [{"template": {"spec": {}}}]},
+    }
+    with FaultServer(lambda exchange: exchange.answer(201, b"{}")) as server:
+        lead_to(synced_cast, server)
+        checks = check_objects(synced_cast.team_a, [job])
+    assert list_answers(checks) == [("Job", Answer.ACCEPTED), ("Pod", Answer.UNCHECKED)]
+    assert "not checked" in checks[1].message
+
+
 def test_nobody_waits_for_a_cluster_that_hangs(
     synced_cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +193,13 @@ def test_it_is_asked_over_rest(cast: Cast) -> None:
     assert answer["fit"]["message"]
     assert {each["answer"] for each in answer["checks"]} == {"unchecked"}
     Caller(cast.vera)("POST", "/workloads/distributed/preflight", a_body(cast), status=403)
+    # A name that is taken is refused as a submission refuses it.
+    Caller(cast.bob)("POST", "/workloads/distributed", a_body(cast), status=202)
+    refusals = [
+        Caller(cast.bob)("POST", address, a_body(cast), status=409)
+        for address in ("/workloads/distributed/preflight", "/workloads/distributed")
+    ]
+    assert refusals[0] == refusals[1]
 
 
 def test_the_review_asks_after_it_is_shown(cast: Cast) -> None:
@@ -181,6 +212,7 @@ def test_the_review_asks_after_it_is_shown(cast: Cast) -> None:
     part = walk.client.get(address).content.decode()
     assert "Not checked" in part
     assert "is not made in the cluster yet" in part
+    assert "was asked" not in part
     other = Walk(cast)
     part = other.client.get(f"/workloads/new/{other.draft.pk}/preflight").content.decode()
     assert "was not asked: the submission is not complete" in part

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -171,22 +172,67 @@ def test_a_pod_that_ended_while_the_others_wait_is_a_hang() -> None:
     assert finding.sentence.startswith("Rank 2 ended 2 min ago (killed (137))")
 
 
+BARRIER = "Rank 2 failed to pass monitoredBarrier"
+
+
+def build_reported(
+    report: LaggingReport, *, silent: float = 50, **named: Any
+) -> Sequence[RankEvidence]:
+    """Build four ranks of which the first printed the report; `named` is what rank 2 has else."""
+    ranks = [build_rank(rank, silent=silent) for rank in range(4)]
+    return [replace(ranks[0], report=report), ranks[1], replace(ranks[2], **named), ranks[3]]
+
+
 def test_a_rank_that_the_library_names_hangs() -> None:
-    report = LaggingReport([2], "Rank 2 failed to pass monitoredBarrier", NOW - 40, NOW - 40)
-    ranks = [build_rank(rank, silent=50) for rank in range(4)]
-    finding = find_only(replace(ranks[0], report=report), *ranks[1:])
+    report = LaggingReport([2], BARRIER, NOW - 40, NOW - 40)
+    finding = find_only(*build_reported(report))
     assert (finding.kind, finding.rank, finding.certainty) == (Kind.HANG, 2, Certainty.CERTAIN)
     assert finding.sentence == (
-        "Rank 2 has not come to the collective in which the 3 others wait, as their library said "
-        "40 s ago."
+        "Rank 2 has not come to the collective in which others wait, as their library said 40 s "
+        "ago."
     )
-    assert finding.proofs[0].text == ("Rank 0 printed: Rank 2 failed to pass monitoredBarrier")
-    # Where any rank went on since, and where it has to be said again, it says nothing.
-    assert list_findings(replace(ranks[0], report=report), build_rank(1, silent=30)) == []
-    repeated = replace(report, must_repeat=True)
-    assert list_findings(replace(ranks[0], report=repeated), *ranks[1:]) == []
-    repeated = replace(repeated, since=NOW - 90)
-    assert find_only(replace(ranks[0], report=repeated), *ranks[1:]).rank == 2
+    assert finding.proofs[0].text == f"Rank 0 printed: {BARRIER}"
+    patient = Thresholds(hang_seconds=60)
+    assert list_findings(*build_reported(report), thresholds=patient) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"line_at": NOW - 30}, "it has printed since"),
+        ({"step_times": {101: NOW - 30}}, "it has made a step since"),
+        ({"started_at": NOW - 30}, "it was started again since"),
+        ({"is_done": True}, "it has nothing left to do"),
+    ],
+)
+def test_a_report_of_before_says_nothing(changes: dict[str, Any], why: str) -> None:
+    report = LaggingReport([2], BARRIER, NOW - 40, NOW - 40)
+    assert list_findings(*build_reported(report, **changes)) == [], why
+
+
+def test_a_report_that_names_all_who_run_says_nothing() -> None:
+    report = LaggingReport([0, 1, 2, 3], BARRIER, NOW - 40, NOW - 40)
+    assert list_findings(*build_reported(report)) == []
+
+
+def test_what_ras_says_counts_for_ranks_that_are_silent_and_twice() -> None:
+    once = LaggingReport([2], "Rank 2 has launched", NOW - 20, NOW - 20, is_of_ras=True)
+    twice = replace(once, since=NOW - 80)
+    assert list_findings(*build_reported(once, silent=100)) == []
+    assert list_findings(*build_reported(twice, silent=50)) == []
+    finding = find_only(*build_reported(twice, silent=100))
+    assert (finding.rank, finding.certainty) == (2, Certainty.LIKELY)
+    saves = {2: "saving checkpoint ckpt-100"}
+    assert list_findings(*build_reported(twice, silent=100), last_lines=saves) == []
+    usual = build_reported(twice, silent=100, longest_gap=90.0)
+    assert list_findings(*usual) == []
+
+
+def test_a_report_that_is_not_sure_hides_no_other_one() -> None:
+    sure = LaggingReport([2], BARRIER, NOW - 40, NOW - 40)
+    unsure = LaggingReport([3], "Rank 3 has launched", NOW - 20, NOW - 20, is_of_ras=True)
+    first, second, *others = build_reported(sure)
+    assert find_only(first, replace(second, report=unsure), *others).rank == 2
 
 
 def test_ranks_that_are_done_are_waited_for_by_nobody() -> None:

@@ -148,7 +148,11 @@ def test_a_hang_is_told_once_and_ends(workload: Workload) -> None:
         (0, 3, 2, 2),
         (24, 0, 17, 2),
         (24, 24, 17, 2),
+        (24, 3, 2, 2),
+        # Communicators of a part of the ranks, and pods that are not alike.
         (24, 8, 2, None),
+        (24, 12, 2, None),
+        (25, 0, 2, None),
         (0, 0, 9, None),
     ],
 )

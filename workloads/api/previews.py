@@ -11,7 +11,7 @@ from projects import access
 from projects.api import schemas
 from projects.permissions import Entity, Verb
 from projects.scopes import project_scope
-from workloads import workload_manifests
+from workloads import journal, workload_manifests
 from workloads.api.submissions import ArchitectureView, read_submission
 from workloads.api.workload_schemas import SUBMISSION
 from workloads.fit import Verdict
@@ -121,6 +121,7 @@ def _judge(view: ArchitectureView, request: Request) -> Judgement:
         judgement.require_acceptable()
     except Invalid as invalid:
         raise submission.translate_problems(invalid) from None
+    journal.require_free_name(project, judgement.spec.name)
     return judgement
 
 

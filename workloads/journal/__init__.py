@@ -65,6 +65,7 @@ from workloads.journal.user_requests import (
     request_deletion,
     request_run,
     request_stop,
+    require_free_name,
     suggest_free_name,
 )
 from workloads.journal.workload_names import WorkloadNames
@@ -122,6 +123,7 @@ __all__ = [
     "request_deletion",
     "request_run",
     "request_stop",
+    "require_free_name",
     "suggest_free_name",
     "uid_of",
 ]

@@ -93,6 +93,12 @@ def create_workload(
     return workload
 
 
+def require_free_name(project: Project, name: str) -> None:
+    """Raise Clash (field "name") where a workload of the project has this name. A query."""
+    if Workload.objects.filter(project=project, name=name, released_at=None).exists():
+        raise _build_name_clash(project, name)
+
+
 def suggest_free_name(project: Project, name: str) -> str:
     """Return this name if it is free in the project, else a similar one."""
     stem = _NUMBER_SUFFIX.sub("", name)

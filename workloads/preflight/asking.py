@@ -115,6 +115,7 @@ def _ask_in_time(
     client: Client, questions: Sequence[Question], cluster: uuid.UUID
 ) -> list[ObjectCheck]:
     checks: list[ObjectCheck] = []
+    why = f"The cluster did not answer within {SECONDS:.0f} s."
     future = _threads.submit(_check_all, client, questions, checks, time.monotonic() + SECONDS)
     # A thread that waits for a cluster keeps its place, whether or not anybody waits for it.
     future.add_done_callback(lambda _: _give_turn_back(cluster))
@@ -125,9 +126,9 @@ def _ask_in_time(
     except Exception:
         # Whatever goes wrong with the check, the submission itself can go on.
         logger.exception("the objects of a submission cannot be checked")
+        why = "It could not be checked: the reason is in Muster's log."
     done = list(checks)
-    rest = questions[len(done) :]
-    return [*done, *_leave_unchecked(rest, f"The cluster did not answer within {SECONDS:.0f} s.")]
+    return [*done, *_leave_unchecked(questions[len(done) :], why)]
 
 
 def _check_all(
@@ -147,6 +148,9 @@ def _check_all(
 def _check_object(client: Client, question: Question) -> ObjectCheck:
     """Ask whether the cluster would take an object. Raises Unavailable and Unauthorized."""
     manifest = question.manifest
+    if manifest is None:
+        why = "They are made of the operator's own template: not checked."
+        return ObjectCheck(question.kind, question.name, Answer.UNCHECKED, why)
     resource = PODS if question.kind == POD else resource_of_manifest(manifest)
     namespace = manifest["metadata"].get("namespace")
     answer, message = Answer.ACCEPTED, "The cluster would take it."
@@ -154,8 +158,10 @@ def _check_object(client: Client, question: Question) -> ObjectCheck:
         calls.create(client, resource, manifest, namespace=namespace, dry_run=True)
     except (Unavailable, Unauthorized):
         raise
-    except Conflict:
-        answer, message = Answer.REFUSED, "There is one of this name already."
+    except Conflict as error:
+        answer, message = Answer.UNCHECKED, _finish_sentence(error.message)
+        if error.already_exists:
+            answer, message = Answer.REFUSED, "There is one of this name already."
     except Gone:
         answer, message = Answer.UNCHECKED, f"The namespace {namespace} is not there yet."
     except NotServed:
@@ -168,7 +174,7 @@ def _check_object(client: Client, question: Question) -> ObjectCheck:
 
 
 def _judge_refusal(question: Question, error: Rejected) -> tuple[Answer, str]:
-    """Tell a refusal of the object from one to be asked, which says nothing of the object."""
+    """Return what a refusal says: that the cluster would refuse the object, or nothing of it."""
     if "does not support dry run" in error.message:
         return Answer.UNCHECKED, f"Its webhook cannot be asked: {error.message}"
     # The operator makes the pods: whether Muster may does not matter.

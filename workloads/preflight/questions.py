@@ -13,7 +13,7 @@ MOST_QUESTIONS = 20
 DEEPEST = 8
 """How deep in an object a template of pods lies at most."""
 LONGEST_BASE = 57
-"""Characters of a name to which the API server adds six of its own."""
+"""Characters of a name to which a dash and five characters of the API server's own come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,8 @@ class Question:
 
     kind: str
     name: str
-    manifest: Object
+    manifest: Object | None
+    """None of what cannot be asked about: pods of which only the operator knows the template."""
 
 
 def list_questions(objects: Sequence[Object]) -> list[Question]:
@@ -36,6 +37,8 @@ def list_questions(objects: Sequence[Object]) -> list[Question]:
         for each in objects
         for role, template in _find_templates(each.get("spec"), "", DEEPEST)
     ]
+    if not pods:
+        pods = [Question(POD, each["metadata"]["name"], None) for each in objects[-1:]]
     return [*wanted, *pods][:MOST_QUESTIONS]
 
 

@@ -14,14 +14,14 @@ Series = Sequence[Point]
 class LaggingReport:
     """What a library of collectives printed of the ranks that did not come, and from when to when.
 
-    With `must_repeat` it says nothing as long as it says it only once.
+    What is of NCCL's RAS is also printed of a training that goes on.
     """
 
     ranks: Sequence[int]
     line: str
     since: float
     at: float
-    must_repeat: bool = False
+    is_of_ras: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from workloads.quantities import format_ranks
 from workloads.radar.evidence import RankEvidence, WorkloadEvidence, format_seconds
 from workloads.radar.findings import Certainty
 from workloads.radar.silences import Shape, Silence
@@ -10,6 +11,7 @@ MOST_NAMED = 5
 """Ranks that a sentence names."""
 CERTAINTY = {
     Shape.REPORTED: Certainty.CERTAIN,
+    Shape.SEEN_BY_RAS: Certainty.LIKELY,
     Shape.ENDED: Certainty.CERTAIN,
     Shape.ALONE: Certainty.LIKELY,
     Shape.BEHIND: Certainty.CERTAIN,
@@ -25,20 +27,15 @@ def describe_silence(evidence: WorkloadEvidence, silence: Silence) -> str:
 
 
 def name_ranks(ranks: Sequence[RankEvidence]) -> str:
-    """Name ranks, as "Rank 37" or "Ranks 3, 4 and 2 others"."""
-    if len(ranks) == 1:
-        return f"Rank {ranks[0].rank}"
-    named = [str(each.rank) for each in ranks[:MOST_NAMED]]
-    rest = len(ranks) - len(named)
-    last = f"{rest} others" if rest > 1 else "one other" if rest else named.pop()
-    return f"Ranks {', '.join(named)} and {last}"
+    """Name ranks at the beginning of a sentence, as "Rank 37" or "Ranks 3, 4 and 2 others"."""
+    return format_ranks([each.rank for each in ranks], MOST_NAMED).capitalize()
 
 
 def _describe_reported(evidence: WorkloadEvidence, silence: Silence) -> str:
     lasted = format_seconds(evidence.now - silence.since)
     return (
-        f"{name_ranks(silence.ranks)} {_have(silence)} not come to the collective in which "
-        f"{_count_others(silence)} {_verb(silence, 'wait')}, as their library said {lasted} ago."
+        f"{name_ranks(silence.ranks)} {_have(silence)} not come to the collective in which others "
+        f"wait, as their library said {lasted} ago."
     )
 
 
@@ -116,6 +113,7 @@ def _pronoun(silence: Silence) -> str:
 
 _SENTENCES: dict[Shape, Callable[[WorkloadEvidence, Silence], str]] = {
     Shape.REPORTED: _describe_reported,
+    Shape.SEEN_BY_RAS: _describe_reported,
     Shape.ENDED: _describe_ended,
     Shape.ALONE: _describe_alone,
     Shape.BEHIND: _describe_behind,

@@ -68,7 +68,7 @@ def find_hang(evidence: WorkloadEvidence, thresholds: Thresholds) -> Finding | N
 
 
 def _find_silence(evidence: WorkloadEvidence, thresholds: Thresholds) -> Silence | None:
-    if (reported := _find_reported(evidence)) is not None:
+    if (reported := _find_reported(evidence, thresholds)) is not None:
         return reported
     talkers = [each for each in evidence.ranks if each.is_running and each.talks]
     working = [each for each in talkers if not each.is_done]
@@ -86,15 +86,24 @@ def _find_silence(evidence: WorkloadEvidence, thresholds: Thresholds) -> Silence
     return _find_all_silent(silent, evidence, thresholds)
 
 
-def _find_reported(evidence: WorkloadEvidence) -> Silence | None:
+def _find_reported(evidence: WorkloadEvidence, thresholds: Thresholds) -> Silence | None:
     """Return the ranks that the library of collectives says did not come."""
-    found = find_reported_ranks(evidence)
+    if not any(each.report is not None for each in evidence.ranks):
+        return None
+    running = [each for each in evidence.ranks if each.is_running and not each.is_done]
+    missed = {
+        each.rank
+        for each in _list_silent(running, evidence, thresholds)
+        if not _is_usual(each, _measure_silence(each, evidence.now))
+    }
+    found = find_reported_ranks(evidence, missed, thresholds.hang_seconds or 0.0)
     if found is None:
         return None
     named = {each.rank for each in found.ranks}
     others = [each for each in evidence.ranks if each.is_running and each.rank not in named]
+    shape = Shape.SEEN_BY_RAS if found.report.is_of_ras else Shape.REPORTED
     proof = Proof(f"Rank {found.reporter.rank} printed: {found.report.line}")
-    return Silence(Shape.REPORTED, found.ranks, others, found.report.since, [proof])
+    return Silence(shape, found.ranks, others, found.report.since, [proof])
 
 
 def _list_silent(

@@ -3,9 +3,9 @@
 import math
 import statistics
 
+from workloads.quantities import format_ranks
 from workloads.radar.evidence import WorkloadEvidence
 from workloads.radar.findings import Certainty, Finding, Kind, Proof
-from workloads.radar.hang_sentences import name_ranks
 
 FEWEST_LOSSES = 20
 LATEST = 5
@@ -32,7 +32,7 @@ def find_bad_loss(evidence: WorkloadEvidence) -> Finding | None:
         return Finding(
             Kind.LOSS,
             Certainty.CERTAIN,
-            f"The loss of {name_ranks(bad)[0].lower()}{name_ranks(bad)[1:]} is no number{where}.",
+            f"The loss of {format_ranks([each.rank for each in bad])} is no number{where}.",
             BAD_HELP,
             since or evidence.now,
             rank=bad[0].rank if len(bad) == 1 else None,

@@ -1,14 +1,14 @@
 """Finds ranks that the library of collectives itself says did not come. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from workloads.radar.evidence import LaggingReport, RankEvidence, WorkloadEvidence
 
 REPEATED = 30.0
-"""Seconds over which a report is the same that also a training which goes on prints."""
+"""Seconds over which RAS says the same of a training that does not go on."""
 LONGEST_AGE = 900.0
-"""Seconds after which a report of a training that prints no steps says nothing any more."""
+"""Seconds after which a report says nothing any more where nobody prints steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,20 +20,46 @@ class ReportedRanks:
     report: LaggingReport
 
 
-def find_reported_ranks(evidence: WorkloadEvidence) -> ReportedRanks | None:
-    """Return the ranks that the newest report names; None where any rank went on since."""
-    reporters = [each for each in evidence.ranks if each.is_running and each.report is not None]
-    if not reporters:
-        return None
-    reporter = max(reporters, key=lambda each: each.report.at if each.report else 0.0)
+def find_reported_ranks(
+    evidence: WorkloadEvidence, missed: Collection[int], shortest: float
+) -> ReportedRanks | None:
+    """Return the ranks that the newest report names; None where any rank went on since.
+
+    RAS counts only for ranks that are `missed`: silent for longer than is usual. What the program
+    itself was told counts after `shortest` seconds.
+    """
+    found = [
+        each
+        for reporter in evidence.ranks
+        if (each := _read_report(reporter, evidence)) is not None
+        and _counts(each, evidence, missed, shortest)
+    ]
+    return max(found, key=lambda each: each.report.at, default=None)
+
+
+def _read_report(reporter: RankEvidence, evidence: WorkloadEvidence) -> ReportedRanks | None:
     report = reporter.report
-    assert report is not None
-    went_on = any(max(each.step_times.values(), default=0.0) > report.at for each in evidence.ranks)
-    is_confirmed = not report.must_repeat or report.at - report.since >= REPEATED
-    if went_on or not is_confirmed or evidence.now - report.at > LONGEST_AGE:
+    if report is None or not reporter.is_running:
         return None
     named = set(report.ranks)
     ranks = [each for each in evidence.ranks if each.rank in named and not each.is_done]
-    if not ranks or len(ranks) == len(evidence.ranks):
-        return None
-    return ReportedRanks(ranks, reporter, report)
+    others = [each for each in evidence.ranks if each.is_running and each.rank not in named]
+    return ReportedRanks(ranks, reporter, report) if ranks and others else None
+
+
+def _counts(
+    found: ReportedRanks, evidence: WorkloadEvidence, missed: Collection[int], shortest: float
+) -> bool:
+    """Tell whether a report is of now, and sure."""
+    report = found.report
+    starts = [each.started_at or 0.0 for each in (*found.ranks, found.reporter)]
+    steps = [max(each.step_times.values(), default=0.0) for each in evidence.ranks]
+    if report.at < max(starts) or report.at < max(steps):
+        return False
+    if not any(steps) and evidence.now - report.at > LONGEST_AGE:
+        return False
+    if report.is_of_ras:
+        is_repeated = report.at - report.since >= REPEATED
+        return is_repeated and all(each.rank in missed for each in found.ranks)
+    has_spoken = any((each.line_at or 0.0) > report.at for each in found.ranks)
+    return not has_spoken and evidence.now - report.since >= shortest

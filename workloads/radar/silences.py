@@ -12,6 +12,8 @@ class Shape(Enum):
     """How a silence looks."""
 
     REPORTED = auto()
+    """The program was told by its library who did not come."""
+    SEEN_BY_RAS = auto()
     ENDED = auto()
     ALONE = auto()
     BEHIND = auto()

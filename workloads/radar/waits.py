@@ -15,8 +15,9 @@ MOST_WAITS = 64
 
 @dataclass(slots=True)
 class Waits:
-    """The waits for each rank in seconds, by its number in words: those that last, and of those
-    that are over the longest one.
+    """For how many seconds others wait for each rank now, and have waited at most before.
+
+    Ranks are numbers in words, as JSON has keys.
     """
 
     lasting: dict[str, float] = field(default_factory=dict)

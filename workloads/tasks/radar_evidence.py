@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -208,7 +207,7 @@ def _build_evidence(
 ) -> WorkloadEvidence:
     workload = target.workload
     lead = connections.clock_offset(workload.cluster_id)
-    processes = partial(_count_processes, len(target.pods), int(workload.gpus_allocated))
+    processes = partial(_count_processes, workload.requested_pods, int(workload.gpus_allocated))
     ranks = []
     for pod in target.pods:
         node = nodes.get((workload.cluster_id, pod.node))
@@ -281,15 +280,21 @@ def _build_report(
         return None
     ranks = sorted({each // processes for each in lagging.ranks})
     line = lagging.line[:MOST_LINE]
-    return LaggingReport(ranks, line, lagging.since, lagging.at, lagging.must_repeat)
+    return LaggingReport(ranks, line, lagging.since, lagging.at, lagging.is_of_ras)
 
 
 def _count_processes(pods: int, gpus: int, size: int) -> int | None:
-    """Return how many processes each pod has, as a communicator of `size` ranks tells; where that
-    is 0, one for each of its GPUs. None where it is one of a part of them.
+    """Return how many processes each pod has: one, or one for each of its GPUs.
+
+    A communicator of `size` ranks tells which, 0 is one of all. None where it is of a part of them,
+    or where pods have different numbers of GPUs.
     """
-    processes = Fraction(size, pods) if size else max(1, gpus // pods)
-    return int(processes) if processes >= 1 and processes == int(processes) else None
+    if pods == 0 or gpus % pods:
+        return None
+    each = max(1, gpus // pods)
+    if size in (0, each * pods):
+        return each
+    return 1 if size == pods else None
 
 
 def _find_memory_limit(spec: Spec, node: Node | None) -> float | None:

@@ -10,10 +10,14 @@ from typing import Any
 
 import re2
 
-MOST_BYTES = 400
+MOST_BYTES = 2000
 """Bytes of a line that are looked at."""
 MOST_RANKS = 64
 """Ranks of one line."""
+MOST_GROUPS = 64
+"""Groups of communicators of one report of RAS."""
+LONGEST_LINE = 400
+"""Characters of a line that are kept."""
 _HINTS = (
     b"monitoredBarrier",
     b"didn't join",
@@ -21,6 +25,7 @@ _HINTS = (
     b"operation",
     b"missing rank",
     b"INCOMPLETE",
+    b"MISMATCH",
 )
 _RANKS = r"\[?(?P<ranks>\d{1,7}(?:, ?\d{1,7})*)\]?"
 _NAMED = (
@@ -28,9 +33,15 @@ _NAMED = (
     rf"{_RANKS} finished collective #\d+, but didn't join collective #\d+",
     rf"ranks {_RANKS} are the lagging ranks",
 )
-_RAS_SIZE = r"^\s*\d+\s+\d+\s+\d+\s+[\d-]+\s+(?P<size>\d{1,7})\s+\d+\s+\S+\s+\S*INCOMPLETE"
+_RAS_ROW = (
+    r"^\s*(?P<group>\d{1,7})\s+\d+\s+\d+\s+[\d-]+\s+(?P<size>\d{1,7})\s+\d+\s+\S+\s+"
+    r"\S*(?:INCOMPLETE|MISMATCH)"
+)
+_RAS_HEADER = (
+    r"^\s*#(?P<group>\d{1,7})-(?P<number>\d{1,7}) \(.{0,40}\) .{0,40}(?:INCOMPLETE|MISMATCH)"
+)
 _RAS_MISSING = rf"^\s*The missing ranks?: {_RANKS}"
-_RAS_MOST = r"^\s*(?P<size>\d{1,7}) ranks have launched up to operation (?P<operation>\d{1,18})\s*$"
+_RAS_MOST = r"^\s*\d{1,7} ranks have launched up to operation (?P<operation>\d{1,18})\s*$"
 _RAS_ONE = (
     r"^\s*Rank (?P<rank>\d{1,7}) has (?:launched up to operation (?P<operation>\d{1,18})"
     r"|not launched any operations)"
@@ -38,13 +49,29 @@ _RAS_ONE = (
 
 
 @dataclass(slots=True)
+class RasReport:
+    """What the text of NCCL's RAS said so far.
+
+    `sizes` are the ranks of the communicators of each group, by its number in words. The rest is of
+    the communicator whose lines come now: `most` is the operation that most of its ranks have
+    launched, -1 where that is not said yet, `ranks` are those that have not.
+    """
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    communicator: str = ""
+    size: int = -1
+    most: int = -1
+    ranks: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Lagging:
     """Which ranks the log of one rank named last, as numbers of the communicator.
 
-    `size` is how many ranks that has, 0 where it is of all of them. `since` and `at` are when the
-    same ranks were named first and last, in seconds since 1970; `line` is what was printed.
-    `must_repeat` says that a training which goes on prints such a line now and then, of other
-    operations each time. `ras_*` is what the lines before it said.
+    `size` is how many ranks that has, 0 where it is of all of them, -1 where that is not known.
+    `since` and `at` are when the same was said first and last, in seconds since 1970; `line` is
+    what was printed. `is_of_ras` says that RAS named them: it does so of a training that goes on,
+    too, each time of another operation; `topic` is of which one.
     """
 
     ranks: list[int] = field(default_factory=list)
@@ -52,46 +79,83 @@ class Lagging:
     line: str = ""
     since: float = 0.0
     at: float = 0.0
-    must_repeat: bool = False
-    ras_size: int = 0
-    ras_operation: int = -1
+    is_of_ras: bool = False
+    topic: str = ""
+    ras: RasReport = field(default_factory=RasReport)
+
+    def __post_init__(self) -> None:
+        """Take over what was stored as JSON."""
+        if isinstance(self.ras, dict):
+            self.ras = RasReport(**self.ras)
 
     def read_line(self, line: bytes, at: float) -> None:
         """Take over what a line of the log says of ranks that did not come."""
         text = line[:MOST_BYTES].decode("utf-8", "replace").strip("\r\n")
+        is_cut = len(line) > MOST_BYTES
         for expression in _NAMED:
             if match := _compile(expression).search(text):
-                self._name_ranks(match["ranks"], 0, text, at)
+                ranks = _parse_ranks(match["ranks"], is_cut=is_cut)
+                self._name_ranks(ranks, 0, text, at, topic=str(ranks))
                 return
-        self._read_ras(text, at)
+        self._read_ras(text, at, is_cut=is_cut)
 
-    def _read_ras(self, text: str, at: float) -> None:
-        if match := _compile(_RAS_SIZE).search(text):
-            self.ras_size = int(match["size"])
+    def _read_ras(self, text: str, at: float, *, is_cut: bool) -> None:
+        ras = self.ras
+        if match := _compile(_RAS_ROW).search(text):
+            if len(ras.sizes) < MOST_GROUPS:
+                ras.sizes[match["group"]] = int(match["size"])
+        elif match := _compile(_RAS_HEADER).search(text):
+            size = ras.sizes.get(match["group"], -1)
+            communicator = f"{match['group']}-{match['number']}"
+            self.ras = RasReport(ras.sizes, communicator, size)
         elif match := _compile(_RAS_MISSING).search(text):
-            self._name_ranks(match["ranks"], self.ras_size, text, at)
+            self._name_by_ras(_parse_ranks(match["ranks"], is_cut=is_cut), text, at)
         elif match := _compile(_RAS_MOST).search(text):
-            self.ras_size, self.ras_operation = int(match["size"]) + 1, int(match["operation"])
-        elif match := _compile(_RAS_ONE).search(text):
-            operation = int(match["operation"] or 0)
-            if operation < self.ras_operation:
-                self._name_ranks(match["rank"], self.ras_size, text, at, must_repeat=True)
+            # The count that most ranks have comes first.
+            ras.most = int(match["operation"]) if ras.most < 0 else ras.most
+        elif (match := _compile(_RAS_ONE).search(text)) and len(ras.ranks) < MOST_RANKS:
+            self._compare_operation(int(match["rank"]), int(match["operation"] or 0), text, at)
+
+    def _compare_operation(self, rank: int, operation: int, text: str, at: float) -> None:
+        if operation < self.ras.most:
+            self.ras.ranks.append(rank)
+            self._name_by_ras(self.ras.ranks, text, at)
+
+    def _name_by_ras(self, ranks: list[int], text: str, at: float) -> None:
+        if self.ranks and not self.is_of_ras:
+            # What the program itself was told says more.
+            return
+        topic = f"{self.ras.communicator} {self.ras.most}"
+        self._name_ranks(list(ranks), self.ras.size, text, at, topic=topic, is_of_ras=True)
 
     def _name_ranks(
-        self, ranks: str, size: int, text: str, at: float, *, must_repeat: bool = False
+        self,
+        ranks: list[int],
+        size: int,
+        text: str,
+        at: float,
+        *,
+        topic: str,
+        is_of_ras: bool = False,
     ) -> None:
-        named = [int(each) for each in ranks.split(",")[:MOST_RANKS]]
-        line = "".join(each for each in text if each.isprintable()).strip()
-        is_same = named == self.ranks and (line == self.line or not must_repeat)
+        is_same = (topic, is_of_ras) == (self.topic, self.is_of_ras) and bool(self.ranks)
         self.since = self.since if is_same else at
-        self.ranks, self.size, self.line, self.at = named, size, line, at
-        self.must_repeat = must_repeat
+        self.ranks, self.size, self.at = ranks, size, at
+        self.line = "".join(each for each in text if each.isprintable()).strip()[:LONGEST_LINE]
+        self.topic, self.is_of_ras = topic, is_of_ras
 
 
 def may_name_lagging(line: bytes) -> bool:
     """Tell whether `Lagging.read_line` may find anything in a line, at next to no cost."""
     begin = line[:MOST_BYTES]
     return any(hint in begin for hint in _HINTS)
+
+
+def _parse_ranks(text: str, *, is_cut: bool) -> list[int]:
+    """Return the numbers of a list; without the last one of several where the line was cut."""
+    numbers = text.split(",")
+    kept = numbers[:-1] if is_cut and len(numbers) > 1 else numbers
+    return [int(each) for each in kept[:MOST_RANKS]]
 
 
 @functools.cache

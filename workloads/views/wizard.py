@@ -41,7 +41,7 @@ from workloads.forms.wizard_draft import WizardDraft
 from workloads.judgement import Judgement
 from workloads.manifests import CannotBuild, choose_target, dump_yaml
 from workloads.models import Draft
-from workloads.preflight import check_submission
+from workloads.preflight import Answer, check_submission
 from workloads.queries.read_only_mounts import are_mounts_enforced
 from workloads.rest.submit_command import build_submit_command
 from workloads.rest.writing import build_rest_body, get_rest_path
@@ -141,14 +141,15 @@ def show_machines(request: Request, draft: uuid.UUID) -> HttpResponse:
 def show_preflight(request: Request, draft: uuid.UUID) -> HttpResponse:
     """Show what the cluster says of the draft's objects in a dry run, a part of the review."""
     filling = WizardDraft(drafting.get_draft(request, draft).data, request.user)
-    context: dict[str, Any] = {"checks": ()}
+    context: dict[str, Any] = {"checks": (), "was_asked": False}
     is_complete = filling.new_template is None and filling.find_invalid_step(Step.REVIEW) is None
     judged = filling.judge() if is_complete else None
     if judged is not None and not judged.refusals:
         context |= {"cluster": judged.cluster, "asked_at": timezone.now()}
         # What cannot be built has its refusals on the page.
         with contextlib.suppress(CannotBuild):
-            context["checks"] = check_submission(judged)
+            context["checks"] = checks = check_submission(judged)
+            context["was_asked"] = any(each.answer is not Answer.UNCHECKED for each in checks)
     return render(request, "workloads/wizard/_preflight.html", context)
 
 
