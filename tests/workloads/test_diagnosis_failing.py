@@ -232,3 +232,55 @@ def test_any_log_and_exit_code_give_bounded_text(lines: list[str], code: int) ->
     assert len(told.sentence) < 2000
     assert "\x1b" not in told.sentence + told.line
     assert told.line_index is None or told.line_index < len(lines)
+
+
+BARRIER = "RuntimeError: [Rank 0]: Rank {} failed to pass monitoredBarrier in 30000 ms"
+
+
+def test_the_rank_that_did_not_come_is_named_and_not_the_one_that_waited() -> None:
+    pods = [
+        ended_pod("master", 0, 1, "2026-11-21T00:00:40Z"),
+        ended_pod("worker", 1, 137, "2026-11-21T00:00:50Z"),
+    ]
+    found = diagnose(*pods, logs={"train1-master-0": [*TRACE[:4], BARRIER.format(2)]})
+    assert found.sentence == (
+        "The master (rank 0) failed first: rank 2 did not come to the collective in which it "
+        "waited."
+    )
+    assert (found.cause, found.rank, found.confidence) == ("missing-rank", 2, "certain")
+    assert (found.pod, found.line, found.line_index) == (
+        "train1-master-0",
+        BARRIER.format(2),
+        4,
+    )
+
+
+def test_a_process_of_each_gpu_is_counted_to_its_pod() -> None:
+    waiting = ended_pod("master", 0, 1, resources={"limits": {"nvidia.com/gpu": "8"}})
+    assert diagnose(waiting, logs={"train1-master-0": [BARRIER.format(17)]}).rank == 2
+
+
+def test_what_the_cluster_says_counts_for_more_than_who_was_missed() -> None:
+    killed = ended_pod("master", 0, 137, end={"reason": "OOMKilled"})
+    found = diagnose(killed, logs={"train1-master-0": [BARRIER.format(1)]})
+    assert (found.cause, found.rank, found.confidence) == ("memory", 0, "certain")
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "cause", "confidence"),
+    [
+        (1, "torch.OutOfMemoryError: CUDA out of memory.", "gpu-memory", "likely"),
+        (1, "ModuleNotFoundError: No module named 'apex'", "missing-module", "likely"),
+        (1, "RuntimeError: Connection reset by peer", "lost-peers", "possible"),
+        (1, "ValueError: bad data", "exit-code", "likely"),
+        (1, "step 7 of 10", "exit-code", "possible"),
+        (127, "sh: 1: trian: not found", "missing-command", "certain"),
+        (137, "step 7 of 10", "killed", "possible"),
+        (139, "step 7 of 10", "crash", "possible"),
+    ],
+)
+def test_a_failure_has_a_cause_for_programs(
+    code: int, line: str, cause: str, confidence: str
+) -> None:
+    found = diagnose(ended_pod("worker", 0, code), logs={"train1-worker-0": [line]})
+    assert (found.cause, found.confidence) == (cause, confidence)

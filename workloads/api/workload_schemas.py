@@ -16,6 +16,7 @@ from projects.api.schemas import (
 )
 from workloads.api.finding_answers import NEEDS_A_LOOK, OPEN_FINDINGS, RADAR
 from workloads.api.progress_answers import MAYBE_PROGRESS
+from workloads.diagnosis import Confidence, FailureCause
 from workloads.disruptions import Action
 from workloads.phases import PHASES
 from workloads.rest.structs import DistributedBody, SpecBody
@@ -110,6 +111,18 @@ _DIAGNOSIS = object_schema(
     pod=TEXT,
     container=TEXT,
     logLine=describe_schema(TEXT, "The line of the pod's log that says why it failed."),
+    cause=describe_schema(
+        {"type": ["string", "null"], "enum": [*FailureCause, None]},
+        "What ended it; null of one that waits.",
+    ),
+    rank=describe_schema(
+        {"type": ["integer", "null"]}, "The rank that caused it, where that is known."
+    ),
+    confidence=describe_schema(
+        {"type": ["string", "null"], "enum": [*Confidence, None]},
+        "Certain where the cluster or the library of collectives says so, likely where a line of "
+        "the log does.",
+    ),
 )
 WORKLOAD = object_schema(
     [

@@ -138,6 +138,9 @@ def _serialize_diagnosis(diagnosis: Diagnosis | None) -> Body | None:
         "pod": diagnosis.pod,
         "container": diagnosis.container,
         "logLine": diagnosis.line,
+        "cause": diagnosis.cause,
+        "rank": diagnosis.rank,
+        "confidence": diagnosis.confidence,
     }
 
 

@@ -3,6 +3,7 @@
 Pure functions over the cluster's objects and the ends of logs.
 """
 
+from workloads.diagnosis.causes import Confidence, FailureCause
 from workloads.diagnosis.failing import diagnose_failure
 from workloads.diagnosis.log_clues import find_clue
 from workloads.diagnosis.node_capacity import NodeCapacity, NodeLoss, ResourceAmounts
@@ -10,7 +11,9 @@ from workloads.diagnosis.result import Diagnosis
 from workloads.diagnosis.waiting import diagnose_waiting
 
 __all__ = [
+    "Confidence",
     "Diagnosis",
+    "FailureCause",
     "NodeCapacity",
     "NodeLoss",
     "ResourceAmounts",

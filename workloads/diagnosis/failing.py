@@ -2,12 +2,14 @@
 
 import signal
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import IntEnum
 
 from workloads import quantities
+from workloads.diagnosis.causes import Confidence, FailureCause
 from workloads.diagnosis.log_clues import Clue, find_clue
+from workloads.diagnosis.missing_ranks import MissingRanks, find_missing_ranks
 from workloads.diagnosis.result import Diagnosis, build_sentence
 from workloads.diagnosis.starting import FETCHER_ADVICE
 from workloads.kube_objects import (
@@ -40,32 +42,59 @@ class Cause(IntEnum):
     """Another pod's end."""
 
 
-_ENDED_BY_CLUSTER = {
+_MORE_TIME = "Give it more time, or make the work smaller."
+_BAD_NODE = "Run it again; if this repeats, tell the administrator of the cluster about the node."
+_ENDED_BY_CLUSTER: Mapping[str, tuple[FailureCause, str]] = {
     "Evicted": (
-        "The node needed its resources back; ask for as much memory and disk as the pod uses."
+        FailureCause.EVICTED,
+        "The node needed its resources back; ask for as much memory and disk as the pod uses.",
     ),
-    "NodeLost": (
-        "Run it again; if this repeats, tell the administrator of the cluster about the node."
+    "NodeLost": (FailureCause.NODE, _BAD_NODE),
+    "NodeShutdown": (FailureCause.NODE, "Run it again: the node was shut down."),
+    "Terminated": (FailureCause.NODE, "Run it again: the node was shut down."),
+    "NodeAffinity": (
+        FailureCause.NODE,
+        "Run it again: the node no longer fits what the pod asks for.",
     ),
-    "NodeShutdown": "Run it again: the node was shut down.",
-    "Terminated": "Run it again: the node was shut down.",
-    "NodeAffinity": "Run it again: the node no longer fits what the pod asks for.",
-    "DeadlineExceeded": "Give it more time, or make the work smaller.",
-    "UnexpectedAdmissionError": (
-        "Run it again; if this repeats, tell the administrator of the cluster about the node."
-    ),
+    "DeadlineExceeded": (FailureCause.TIME_LIMIT, _MORE_TIME),
+    "UnexpectedAdmissionError": (FailureCause.NODE, _BAD_NODE),
 }
 
-_JOB_ENDS = {
+_JOB_ENDS: Mapping[str, tuple[FailureCause, str, str]] = {
     "BackoffLimitExceeded": (
+        FailureCause.BACKOFF_LIMIT,
         "It was tried as often as its backoff limit allows",
         "Look into the log of its last try.",
     ),
     "DeadlineExceeded": (
+        FailureCause.TIME_LIMIT,
         "It ran longer than it was allowed to",
-        "Give it more time, or make the work smaller.",
+        _MORE_TIME,
     ),
 }
+_SAID_BY_LOG = frozenset(
+    {
+        FailureCause.ASKED_TO_END,
+        FailureCause.CRASH,
+        FailureCause.EXIT_CODE,
+        FailureCause.KILLED,
+        FailureCause.UNKNOWN,
+    }
+)
+"""Ends of which a line of the log may say more."""
+_MISSING_RANK_HELP = (
+    "Look at what it did last, in its log: it may have died, hung, or gone another way than the "
+    "others."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a container ended, in words, and advice that follows from that alone."""
+
+    cause: FailureCause
+    words: str
+    advice: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +109,8 @@ class _Suspect:
     from_log: bool
     """Whether the clue is a line of the given log, and not of the container's termination message.
     """
+    missing: MissingRanks | None
+    """The ranks that this pod waited for, as its lines say."""
 
     @property
     def ended_at(self) -> datetime | None:
@@ -147,7 +178,15 @@ def _build_suspect(
     message_lines = end.message.splitlines() if end else []
     log = logs.get(view.name) or ()
     lines = (message_lines or log) if end and not end.current else (log or message_lines)
-    return _Suspect(view, pod, rank, end, find_clue(lines), from_log=lines is log)
+    return _Suspect(
+        view,
+        pod,
+        rank,
+        end,
+        find_clue(lines),
+        from_log=lines is log,
+        missing=find_missing_ranks(lines, pod),
+    )
 
 
 def _choose_culprit(suspects: Sequence[_Suspect]) -> _Suspect | None:
@@ -174,45 +213,85 @@ def _choose_culprit(suspects: Sequence[_Suspect]) -> _Suspect | None:
 
 def _build_diagnosis(suspect: _Suspect, *, alone: bool, failed: int) -> Diagnosis:
     view, clue, restarts = suspect.view, suspect.clue, suspect.view.restarts
-    end_words, advice = _describe_end(suspect)
+    end = _describe_end(suspect)
+    words, advice = end.words, (clue.help if clue else "") or end.advice
     if suspect.end is not None and view.is_init(suspect.end.container):
-        end_words = (
+        words = (
             f"{suspect.end.container}, which has to end well before the program starts, did not: "
-            f"{end_words}"
+            f"{words}"
         )
-        advice = FETCHER_ADVICE if suspect.end.container.startswith("fetch-") else advice
+        if suspect.end.container.startswith("fetch-") and not (clue and clue.help):
+            advice = FETCHER_ADVICE
+    if suspect.missing is not None and end.cause in _SAID_BY_LOG:
+        words = (
+            f"{quantities.format_ranks(suspect.missing.ranks)} did not come to the collective in "
+            "which it waited"
+        )
     who = "The pod" if alone and not view.role else view.title
     rank = f" (rank {suspect.rank})" if suspect.rank is not None and view.role else ""
     first = f" first of {failed} pods that failed" if failed > 1 else "" if alone else " first"
     again = f", after {quantities.format_count(restarts, 'restart')}" if restarts else ""
-    return Diagnosis(
-        sentence=build_sentence(f"{who}{rank} failed{first}: {end_words}{again}"),
-        help=(clue.help if clue else "") or advice,
+    cause, confidence = _judge_cause(suspect, end.cause)
+    diagnosis = Diagnosis(
+        sentence=build_sentence(f"{who}{rank} failed{first}: {words}{again}"),
+        help=advice,
         pod=view.name,
         container=suspect.end.container if suspect.end else "",
         line=clue.line if clue else "",
         line_index=clue.index if clue and suspect.from_log else None,
+        cause=cause,
+        rank=suspect.rank,
+        confidence=confidence,
+    )
+    return _blame_missing_ranks(diagnosis, suspect) if end.cause in _SAID_BY_LOG else diagnosis
+
+
+def _blame_missing_ranks(diagnosis: Diagnosis, suspect: _Suspect) -> Diagnosis:
+    """Return the diagnosis of the ranks that a pod waited for; the same where it names none."""
+    missing = suspect.missing
+    if missing is None:
+        return diagnosis
+    return replace(
+        diagnosis,
+        help=_MISSING_RANK_HELP,
+        line=missing.line,
+        line_index=missing.index if suspect.from_log else None,
+        cause=FailureCause.MISSING_RANK,
+        rank=missing.ranks[0] if len(missing.ranks) == 1 else None,
+        confidence=Confidence.CERTAIN,
     )
 
 
-def _describe_end(suspect: _Suspect) -> tuple[str, str]:
-    """Return how the container ended, and advice that follows from that alone."""
+def _judge_cause(suspect: _Suspect, cause: FailureCause) -> tuple[FailureCause, Confidence]:
+    """Return what its log says where that says more than how it ended, and how sure that is."""
+    clue = suspect.clue
+    if cause not in _SAID_BY_LOG:
+        return cause, Confidence.CERTAIN
+    if clue is None or not clue.is_sure:
+        return cause, Confidence.POSSIBLE
+    confidence = Confidence.POSSIBLE if clue.is_echo else Confidence.LIKELY
+    return clue.cause or cause, confidence
+
+
+def _describe_end(suspect: _Suspect) -> _End:
     view, end = suspect.view, suspect.end
     if view.status in _ENDED_BY_CLUSTER:
         reason = f": {view.reason}" if view.reason else ""
-        return f"the cluster ended it ({view.status}){reason}", _ENDED_BY_CLUSTER[view.status]
+        cause, advice = _ENDED_BY_CLUSTER[view.status]
+        return _End(cause, f"the cluster ended it ({view.status}){reason}", advice)
     if end is None:
-        return f"{view.status}{': ' if view.reason else ''}{view.reason}", ""
+        words = f"{view.status}{': ' if view.reason else ''}{view.reason}"
+        return _End(FailureCause.UNKNOWN, words, "")
     if end.reason == "OOMKilled":
-        return (
-            (
-                "it was killed for using more memory than "
-                f"{_describe_memory_limit(suspect.pod, end.container)}"
-            ),
+        limit = _describe_memory_limit(suspect.pod, end.container)
+        return _End(
+            FailureCause.MEMORY,
+            f"it was killed for using more memory than {limit}",
             "Ask for more CPU memory, or load less of the data at once.",
         )
     if end.reason in ("ContainerCannotRun", "StartError", "RunContainerError"):
-        return (
+        return _End(
+            FailureCause.CANNOT_START,
             f"its container could not be started: {end.message}",
             "Check the command and the working directory against the image.",
         )
@@ -237,16 +316,18 @@ def _describe_memory_limit(pod: Object, container: str) -> str:
     )
 
 
-def _describe_exit_code(end: ContainerExit) -> tuple[str, str]:
+def _describe_exit_code(end: ContainerExit) -> _End:
     code, number = end.exit_code, end.signal or (end.exit_code - 128 if end.exit_code > 128 else 0)
     code_words = f"exit code {code}"
     if code == 126:
-        return (
+        return _End(
+            FailureCause.CANNOT_START,
             f"its command cannot be executed ({code_words})",
             "Check that the command is a program and may be executed.",
         )
     if code == 127:
-        return (
+        return _End(
+            FailureCause.MISSING_COMMAND,
             f"its command was not found ({code_words})",
             "Check the command against what the image contains.",
         )
@@ -255,7 +336,8 @@ def _describe_exit_code(end: ContainerExit) -> tuple[str, str]:
     except ValueError:
         name = ""
     if name == "SIGKILL":
-        return (
+        return _End(
+            FailureCause.KILLED,
             f"it was killed ({name}, {code_words})",
             (
                 "Most often the node was out of memory, or the pod did not end within its grace "
@@ -263,28 +345,36 @@ def _describe_exit_code(end: ContainerExit) -> tuple[str, str]:
             ),
         )
     if name == "SIGTERM":
-        return (
+        return _End(
+            FailureCause.ASKED_TO_END,
             f"it was asked to end ({name}, {code_words})",
             "Look for what stopped it: an eviction, a preemption or another pod's failure.",
         )
     if name:
-        return (
+        return _End(
+            FailureCause.CRASH,
             f"it crashed with {name} ({code_words})",
             "The program crashed in native code: check the versions of its libraries.",
         )
-    return f"the program ended with {code_words}", "Look into its log."
+    return _End(
+        FailureCause.EXIT_CODE, f"the program ended with {code_words}", "Look into its log."
+    )
 
 
 def _diagnose_by_condition(condition: Object) -> Diagnosis:
     reason, message = str(condition.get("reason") or ""), clean_text(condition.get("message"))
-    words, advice = _JOB_ENDS.get(reason, ("", ""))
+    cause, words, advice = _JOB_ENDS.get(reason, (FailureCause.UNKNOWN, "", ""))
     if reason.endswith("FailedValidation"):
-        words, advice = "The training operator refused it", "Change what it names and run it again."
+        cause, words = FailureCause.REFUSED, "The training operator refused it"
+        advice = "Change what it names and run it again."
     if words:
-        return Diagnosis(build_sentence(f"{words}{': ' if message else ''}{message}"), advice)
+        sentence = build_sentence(f"{words}{': ' if message else ''}{message}")
+        return Diagnosis(sentence, advice, cause=cause, confidence=Confidence.CERTAIN)
     return Diagnosis(
         build_sentence(message or f"The job failed ({clean_text(reason) or 'no reason is given'})"),
         "Look into the event history.",
+        cause=cause,
+        confidence=Confidence.POSSIBLE,
     )
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from workloads.diagnosis.causes import FailureCause
 from workloads.kube_objects import clean_text
 
 LONGEST_LINE = 500
@@ -27,13 +28,14 @@ class FailureSign:
     `is_echo` says that the line rather tells of another pod's failure.
     """
 
+    cause: FailureCause
     pattern: re.Pattern[str]
     help: str
     is_echo: bool = False
 
 
-def _build_sign(pattern: str, help: str, *, echo: bool = False) -> FailureSign:
-    return FailureSign(re.compile(pattern), help, echo)
+def _build_sign(cause: FailureCause, pattern: str, help: str, *, echo: bool = False) -> FailureSign:
+    return FailureSign(cause, re.compile(pattern), help, echo)
 
 
 _PEERS = (
@@ -43,6 +45,7 @@ _PEERS = (
 
 SIGNS: Sequence[FailureSign] = (
     _build_sign(
+        FailureCause.GPU_MEMORY,
         r"cuda (error: )?out of memory|outofmemoryerror",
         (
             "The GPU's memory is full: use a smaller batch or model, or ask for a larger portion "
@@ -50,6 +53,7 @@ SIGNS: Sequence[FailureSign] = (
         ),
     ),
     _build_sign(
+        FailureCause.SHARED_MEMORY,
         r"bus error|unable to (open|write to|allocate) .{0,40}shm"
         r"|insufficient shared memory|shm_open",
         (
@@ -58,14 +62,17 @@ SIGNS: Sequence[FailureSign] = (
         ),
     ),
     _build_sign(
+        FailureCause.DISK_FULL,
         r"no space left on device|disk quota exceeded",
         "A disk is full: write less, or to a larger volume.",
     ),
     _build_sign(
+        FailureCause.MEMORY,
         r"memoryerror|cannot allocate memory|std::bad_alloc|defaultcpuallocator",
         "The memory is full: ask for more CPU memory, or load less of the data at once.",
     ),
     _build_sign(
+        FailureCause.MISSING_MODULE,
         r"modulenotfounderror|importerror|no module named",
         (
             "The image lacks a module that the program needs: add it to the image, or choose "
@@ -73,6 +80,7 @@ SIGNS: Sequence[FailureSign] = (
         ),
     ),
     _build_sign(
+        FailureCause.MISSING_FILE,
         r"no such file or directory|filenotfounderror|can't open file",
         (
             "A path does not exist in the pod: check the command, its arguments and where the "
@@ -80,18 +88,22 @@ SIGNS: Sequence[FailureSign] = (
         ),
     ),
     _build_sign(
+        FailureCause.PERMISSION,
         r"permission denied|permissionerror",
         "The program may not use this file: check the volume's access and the user ID.",
     ),
     _build_sign(
+        FailureCause.ARGUMENTS,
         r"unrecognized arguments|error: argument |the following arguments are required",
         "Check the arguments of the command.",
     ),
     _build_sign(
+        FailureCause.MISSING_COMMAND,
         r"command not found|executable file not found",
         "The image has no such program: check the command.",
     ),
     _build_sign(
+        FailureCause.GPU_UNUSABLE,
         r"no cuda gpus are available|no nvidia driver|cuda driver version"
         r"|device-side assert|cuda error",
         (
@@ -100,6 +112,7 @@ SIGNS: Sequence[FailureSign] = (
         ),
     ),
     _build_sign(
+        FailureCause.LOST_PEERS,
         r"connection (reset|refused|closed|aborted)|broken pipe"
         r"|connectionreseterror|connectionrefusederror|socket timeout"
         r"|rank \d+ (was lost|closed|is gone)|peer .{0,60}closed|gloo/transport"
@@ -110,14 +123,17 @@ SIGNS: Sequence[FailureSign] = (
         echo=True,
     ),
     _build_sign(
+        FailureCause.PORT_TAKEN,
         r"address already in use|eaddrinuse",
         "Another program uses the port: let the training operator choose MASTER_PORT.",
     ),
     _build_sign(
+        FailureCause.CRASH,
         r"segmentation fault|fatal python error|core dumped",
         "The program crashed in native code: check the versions of its libraries.",
     ),
     _build_sign(
+        FailureCause.KILLED,
         r"^killed$|out of memory: kill",
         "Something killed the program; most often the memory was full: ask for more CPU memory.",
     ),
@@ -133,8 +149,8 @@ _ERROR_WORD = re.compile(r"\b(fatal|panic|critical|error)\b|(Error|Exception)\b"
 class Clue:
     """A line of a log that says why the program ended.
 
-    `index` is the line's place in the given lines. `is_sure` is False for a mere last line;
-    `is_echo` points to another pod.
+    `index` is the line's place in the given lines, `cause` None where the line is of no known sort.
+    `is_sure` is False for a mere last line; `is_echo` points to another pod.
     """
 
     line: str
@@ -142,6 +158,7 @@ class Clue:
     help: str = ""
     is_sure: bool = True
     is_echo: bool = False
+    cause: FailureCause | None = None
 
 
 def find_clue(lines: Sequence[str]) -> Clue | None:
@@ -158,9 +175,9 @@ def find_clue(lines: Sequence[str]) -> Clue | None:
     if match is not None:
         index, text = match
         sign = _find_sign(text)
-        return Clue(
-            text, index, sign.help if sign else "", is_echo=sign is not None and sign.is_echo
-        )
+        if sign is None:
+            return Clue(text, index)
+        return Clue(text, index, sign.help, is_echo=sign.is_echo, cause=sign.cause)
     last = next(((index, text) for index, text in reversed(cleaned) if text.strip()), None)
     return None if last is None else Clue(last[1].strip(), last[0], is_sure=False)
 

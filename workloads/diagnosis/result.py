@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from workloads.diagnosis.causes import Confidence, FailureCause
+
 STARTS_BY_ITSELF = "It starts by itself as soon as there is room."
 
 
@@ -10,8 +12,9 @@ class Diagnosis:
     """One sentence with numbers, and one about what would help.
 
     The rest is there when it applies: the pod and container it is about, and the line of its log
-    that started the failure, with its index among the given lines. All of it may hold words of a
-    pod or of the cluster: text, bounded, to be escaped where it is shown.
+    that started the failure, with its index among the given lines; of a failure its cause, the rank
+    that caused it where that is known, and how sure it is. All of it may hold words of a pod or of
+    the cluster: text, bounded, to be escaped where it is shown.
     """
 
     sentence: str
@@ -20,6 +23,9 @@ class Diagnosis:
     container: str = ""
     line: str = ""
     line_index: int | None = None
+    cause: FailureCause | None = None
+    rank: int | None = None
+    confidence: Confidence | None = None
 
 
 def build_sentence(*parts: str) -> str:
