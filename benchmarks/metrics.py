@@ -233,7 +233,11 @@ def append_span(workload: "Workload", resolution: "Resolution", moments: range) 
 
 
 def pick_figures(metrics: Iterable[Metric], chance: random.Random) -> dict[int, float]:
-    return {each.code: min(each.most, 1e9) * chance.random() for each in metrics}
+    """Return a random figure of each metric; devices have no faults."""
+    return {
+        each.code: 0.0 if each.is_fault else min(each.most, 1e9) * chance.random()
+        for each in metrics
+    }
 
 
 def list_pods(count: int, size: int, first_project: int = 0) -> list[PodNames]:
