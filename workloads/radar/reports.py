@@ -32,7 +32,7 @@ def find_reported_ranks(
         each
         for reporter in evidence.ranks
         if (each := _read_report(reporter, evidence)) is not None
-        and _counts(each, evidence, missed, shortest)
+        and _is_believed(each, evidence, missed, shortest)
     ]
     return max(found, key=lambda each: each.report.at, default=None)
 
@@ -47,10 +47,10 @@ def _read_report(reporter: RankEvidence, evidence: WorkloadEvidence) -> Reported
     return ReportedRanks(ranks, reporter, report) if ranks and others else None
 
 
-def _counts(
+def _is_believed(
     found: ReportedRanks, evidence: WorkloadEvidence, missed: Collection[int], shortest: float
 ) -> bool:
-    """Tell whether a report is of now, and sure."""
+    """Tell whether a report is of now, and sure enough."""
     report = found.report
     starts = [each.started_at or 0.0 for each in (*found.ranks, found.reporter)]
     steps = [max(each.step_times.values(), default=0.0) for each in evidence.ranks]
