@@ -25,11 +25,12 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
 django.setup()
 
 from palette import reduce_colours  # noqa: E402
-from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
+from playwright.sync_api import Browser, sync_playwright  # noqa: E402
+from screenshots import signed_in  # noqa: E402
 
 from tests.browser.conftest import FLAGS, chromium  # noqa: E402
 from tests.radar.plans import Fault, draw_fault  # noqa: E402
-from tests.radar.radar_stage import PASSWORD, RadarStage  # noqa: E402
+from tests.radar.radar_stage import RadarStage  # noqa: E402
 
 SEED = 7
 STEP_SECONDS = 5
@@ -69,29 +70,12 @@ def wait_until_running(stage: RadarStage, workload: str) -> None:
         time.sleep(5)
 
 
-def sign_in(browser: Browser, url: str, width: int, theme: str) -> Page:
-    context = browser.new_context(
-        base_url=url,
-        viewport={"width": width, "height": SIZES[width]},
-        reduced_motion="reduce",
-        color_scheme=theme,
-        locale="en-GB",
-    )  # type: ignore[arg-type]
-    page = context.new_page()
-    page.goto("/sign-in?next=/account")
-    page.get_by_label("User name").fill("admin")
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url("**/account")
-    return page
-
-
 def take_screenshots(browser: Browser, url: str, paths: dict[str, str], into: Path) -> None:
     """Write a picture of each page; every width, whole, where they are not for the documents."""
     is_kept = into == BASE / "docs" / "screenshots"
     for width in [KEPT] if is_kept else SIZES:
         for theme in ("light", "dark"):
-            page = sign_in(browser, url, width, theme)
+            page = signed_in(browser, url, width, theme, name="admin", height=SIZES[width])
             for name, path in paths.items():
                 page.goto(path)
                 page.evaluate("document.fonts.ready")

@@ -165,17 +165,20 @@ def console(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
         yield server.url, json.loads(server.python(SEED))
 
 
-def signed_in(browser: Browser, url: str, width: int, theme: str) -> Page:
+def signed_in(
+    browser: Browser, url: str, width: int, theme: str, *, name: str = "alice", height: int = 0
+) -> Page:
+    """Return a page of a person who has signed in; the tests' people have one password."""
     context = browser.new_context(
         base_url=url,
-        viewport={"width": width, "height": SIZES[width]},
+        viewport={"width": width, "height": height or SIZES[width]},
         reduced_motion="reduce",
         color_scheme=theme,
         locale="en-GB",
     )  # type: ignore[arg-type]
     page = context.new_page()
     page.goto("/sign-in?next=/account")
-    page.get_by_label("User name").fill("alice")
+    page.get_by_label("User name").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url("**/account")
