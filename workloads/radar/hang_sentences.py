@@ -49,21 +49,14 @@ def _describe_ended(evidence: WorkloadEvidence, silence: Silence) -> str:
     )
 
 
-def _describe_alone(evidence: WorkloadEvidence, silence: Silence) -> str:
-    lasted = format_seconds(evidence.now - silence.since)
-    step = max((each.step or 0 for each in silence.others), default=0)
-    return (
-        f"{name_ranks(silence.ranks)} {_have(silence)} said nothing for {lasted}, while "
-        f"{_count_others(silence)} {_verb(silence, 'go')} on at step {step:,}."
-    )
-
-
 def _describe_behind(evidence: WorkloadEvidence, silence: Silence) -> str:
     lasted = format_seconds(evidence.now - silence.since)
     step = max((each.step or 0 for each in silence.others), default=0)
+    waits = silence.shape is Shape.BEHIND
+    meanwhile = _verb(silence, "wait") if waits else f"{_verb(silence, 'go')} on"
     return (
         f"{name_ranks(silence.ranks)} {_have(silence)} said nothing for {lasted}, while "
-        f"{_count_others(silence)} {_verb(silence, 'wait')} at step {step:,}."
+        f"{_count_others(silence)} {meanwhile} at step {step:,}."
     )
 
 
@@ -115,7 +108,7 @@ _SENTENCES: dict[Shape, Callable[[WorkloadEvidence, Silence], str]] = {
     Shape.REPORTED: _describe_reported,
     Shape.SEEN_BY_RAS: _describe_reported,
     Shape.ENDED: _describe_ended,
-    Shape.ALONE: _describe_alone,
+    Shape.ALONE: _describe_behind,
     Shape.BEHIND: _describe_behind,
     Shape.ODD: _describe_odd,
     Shape.TOGETHER: _describe_together,
