@@ -1,7 +1,6 @@
 """How many pods a workload had over time, with what took or gave them: a picture and a list."""
 
 import uuid
-from decimal import ROUND_FLOOR
 from typing import Any
 
 from django.http import HttpResponse
@@ -15,7 +14,7 @@ from workloads import queries
 from workloads.models import Event, Workload
 from workloads.overview.pod_picture import Bounds, build_pod_picture
 from workloads.queries.pod_history import load_pod_history
-from workloads.specs import Spec, UnreadableSpec, decode_spec
+from workloads.queries.quota_pods import count_quota_pods, decode_known_spec
 
 MOST_MARKS = 20
 """Changes that the picture marks, the newest; the history below has all of them."""
@@ -48,8 +47,8 @@ def build_pod_changes_context(request: Request, workload: Workload) -> dict[str,
         return {"picture": None, "is_awaited": True}
     words = queries.load_event_words(events, workload, request.user)
     current = [each for each in events if each.attempt == workload.attempt]
-    spec = _decode_spec(workload)
-    bounds = Bounds(workload.min_pods, workload.max_pods, _count_quota_pods(workload, spec))
+    spec = decode_known_spec(workload)
+    bounds = Bounds(workload.min_pods, workload.max_pods, count_quota_pods(workload, spec))
     is_running = history.end >= now
     picture = build_pod_picture(
         history.steps,
@@ -69,22 +68,6 @@ def build_pod_changes_context(request: Request, workload: Workload) -> dict[str,
         "left_out": max(0, len(history.steps) - MOST_ROWS),
         "quota_pods": bounds.quota,
     }
-
-
-def _decode_spec(workload: Workload) -> Spec | None:
-    try:
-        return decode_spec(workload.spec)
-    except (UnreadableSpec, AttributeError):
-        return None
-
-
-def _count_quota_pods(workload: Workload, spec: Spec | None) -> int | None:
-    """Return how many of its pods the project's quota of GPUs holds; None without such a bound."""
-    quota = workload.project.gpu_quota
-    totals = spec.totals if spec else None
-    if quota is None or totals is None or not totals.gpus or not totals.pods:
-        return None
-    return int((quota * totals.pods / totals.gpus).to_integral_value(ROUND_FLOOR))
 
 
 def _is_loss(event: Event) -> bool:
