@@ -14,6 +14,7 @@ from workloads.views import (
     owner_metrics,
     pod_changes,
     saved_views,
+    timeline,
     training,
     wizard_assets,
 )
@@ -49,6 +50,12 @@ table: list[URLPattern] = [
     path("workloads/<uuid:pk>/pod-changes", pod_changes.pod_changes, name="workload-pod-changes"),
     path("workloads/<uuid:pk>/delivery", data_delivery.delivery, name="workload-delivery"),
     path("workloads/<uuid:pk>/training", training.training, name="workload-training"),
+    path(
+        "workloads/<uuid:pk>/timeline-lanes",
+        timeline.timeline_lanes,
+        name="workload-timeline-lanes",
+    ),
+    path("workloads/<uuid:pk>/timeline.svg", timeline.timeline_svg, name="workload-timeline-svg"),
     path("workloads/<uuid:pk>/metric-frames", metrics.metric_frames, name="workload-metric-frames"),
     path("workloads/<uuid:pk>/live", live.stream_workload, name="workload-live"),
     path("workloads/<uuid:pk>/stop", actions.stop, name="workload-stop"),

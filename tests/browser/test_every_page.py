@@ -48,6 +48,7 @@ UNSEEN: dict[str, str] = {
     **dict.fromkeys(
         (
             "workload-metric-frames",
+            "workload-timeline-svg",
             "project-metric-frames",
             "node-metric-frames",
             "node-pool-metric-frames",
@@ -61,6 +62,7 @@ UNSEEN: dict[str, str] = {
             "workload-pod-changes",
             "workload-delivery",
             "workload-training",
+            "workload-timeline-lanes",
             "cluster-checks",
             "project-now",
             "wizard-templates",
@@ -236,6 +238,7 @@ VISITS: dict[str, list[str]] = {
     "workload-tab": [
         "/workloads/{failed}/logs",
         "/workloads/{running}/details",
+        "/workloads/{running}/timeline",
         "/workloads/{pending}/logs",
     ],
     "workload-pods": ["/workloads/{running}/pods", "/workloads/{failed}/pods"],

@@ -396,6 +396,8 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
                 "workload-pod-changes",
                 "workload-delivery",
                 "workload-training",
+                "workload-timeline-lanes",
+                "workload-timeline-svg",
                 "workload-metric-frames",
                 "workload-live",
                 "workload-tab",

@@ -14,7 +14,7 @@ from tests.workloads.table_rows import NOON
 from tests.workloads.wide_workloads import MOST_BYTES, PODS, a_wide_workload
 from workloads.models import Event, Workload
 
-PAGES = ("", "/details", "/logs", "/pods", "/head", "/events")
+PAGES = ("", "/details", "/timeline", "/logs", "/pods", "/head", "/events")
 FEW = 120
 """Pods of a workload that has more than one page of them, too."""
 

@@ -57,6 +57,7 @@ from workloads.queries.table import (
     list_in_projects,
     select_table_fields,
 )
+from workloads.queries.timeline import load_timeline
 from workloads.queries.training_progress import (
     ProgressDetails,
     ProgressView,
@@ -111,6 +112,7 @@ __all__ = [
     "load_position",
     "load_preparations",
     "load_progress_details",
+    "load_timeline",
     "load_watch",
     "pack_metrics",
     "pack_part_metrics",

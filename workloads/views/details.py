@@ -32,6 +32,7 @@ from workloads.views import (
     metrics,
     pod_changes,
     rendering,
+    timeline,
     training,
 )
 from workloads.views.abilities import list_abilities
@@ -39,6 +40,7 @@ from workloads.views.machine_picture import build_picture
 
 TABS = {
     "history": "Event history",
+    "timeline": "Timeline",
     "metrics": "Metrics",
     "progress": "Progress",
     "logs": "Logs",
@@ -69,6 +71,8 @@ def details(request: Request, pk: uuid.UUID, tab: str = "history") -> HttpRespon
         context |= _build_history_context(request, workload)
         context |= pod_changes.build_pod_changes_context(request, workload)
         context |= data_delivery.build_delivery_context(request, workload)
+    elif tab == "timeline":
+        context |= timeline.build_timeline_context(request, workload)
     elif tab == "metrics":
         context |= metrics.build_metrics_context(request, workload)
     elif tab == "progress":
