@@ -60,6 +60,26 @@ def test_why_of_a_healthy_one_says_when_the_radar_looked(bob: CommandLine) -> No
     assert "Nothing stands in its way." not in told
 
 
+def test_a_timeline_is_drawn_and_written_as_data(bob: CommandLine) -> None:
+    drawn = bob("timeline", "train1").out
+    assert "\nRank 0 " in drawn
+    assert drawn.startswith("Status ")
+    assert all(len(line) <= 100 for line in drawn.splitlines()[:3])
+    hangs = bob("timeline", "hangs").out
+    assert "Hangs" in hangs
+    assert "\x1b" not in hangs
+    assert "\u202e" not in hangs
+    answer = bob("timeline", "wide", "--ranks", "3-4", "-o", "json").parse()
+    assert [each["key"] for each in answer["lanes"] if each["kind"] == "rank"] == [
+        "rank-3",
+        "rank-4",
+    ]
+    rows = bob("timeline", "train1", "-o", "csv").out.splitlines()
+    assert rows[0] == "LANE,SINCE,UNTIL,WHAT,MESSAGE"
+    assert rows[1].startswith("Status,")
+    assert "ranks must be" in bob("timeline", "wide", "--ranks", "many", code=1).err
+
+
 def test_a_dry_run_shows_objects_and_fit_and_submits_nothing(bob: CommandLine) -> None:
     shown = bob(*SUBMIT, "dry", "--workers", "3", "--dry-run", "--", "python", "a b.py").out
     assert "kind: PyTorchJob" in shown

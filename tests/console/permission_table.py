@@ -434,6 +434,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
             "api-workload-history",
             "api-workload-progress",
             "api-workload-findings",
+            "api-workload-timeline",
             "api-workload-metrics",
             "api-pod-metrics",
             "api-pod-logs",

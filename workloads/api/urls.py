@@ -26,6 +26,7 @@ from workloads.api.metrics import (
 from workloads.api.name_availability import WorkloadNameView
 from workloads.api.progress import ProgressView
 from workloads.api.telemetry import WorkloadsTelemetryView
+from workloads.api.timeline import TimelineView
 from workloads.specs import Architecture
 
 
@@ -128,6 +129,11 @@ urlpatterns = [
         "workloads/<uuid:workload_id>/findings",
         FindingsView.as_view(),
         name="api-workload-findings",
+    ),
+    path(
+        "workloads/<uuid:workload_id>/timeline",
+        TimelineView.as_view(),
+        name="api-workload-timeline",
     ),
     path(
         "workloads/<uuid:workload_id>/excluded-nodes",

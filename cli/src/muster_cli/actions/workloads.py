@@ -223,6 +223,15 @@ def list_history(session: Session, workload_id: str, limit: int) -> list[dict[st
     return list(found)[::-1]
 
 
+def get_timeline(session: Session, workload_id: str, ranks: str = "") -> dict[str, Any]:
+    """Return what is known of a workload's past, with lanes of these ranks or of all."""
+    query = {"ranks": ranks or None}
+    timeline: dict[str, Any] = session.call(
+        routes.GET_TIMELINE, query=query, workload_id=workload_id
+    )
+    return timeline
+
+
 def stop(session: Session, workload: Workload) -> str:
     """Stop a workload; return what the server says of it."""
     return _act(session, routes.get_kind_routes(workload["type"]).stop, workload)

@@ -33,6 +33,7 @@ COMMANDS = {
     ),
     "pods": Entry("lists", "pods", "List the pods of a workload.", _LOOK),
     "events": Entry("lists", "events", "List what happened to a workload.", _LOOK),
+    "timeline": Entry("timeline", "timeline", "Draw the past of a workload.", _LOOK),
     "logs": Entry("logs", "logs", "Show or follow the logs of all ranks.", _LOOK),
     "open": Entry("views", "open_page", "Open the page of a workload.", _LOOK),
     "wait": Entry("changes", "wait_command", "Wait until a workload has come so far.", _LOOK),
