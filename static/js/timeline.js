@@ -70,6 +70,8 @@
       if (before?.span && before.span[1] >= before.last) this.end = this.last;
       this.choose(this.shapes.flat()[0]);
       this.apply();
+      // It may have been opened again before this heard of it.
+      this.tabulate();
     }
 
     read(element) {

@@ -1,0 +1,111 @@
+"""The timeline in a browser: zoom, keys, what is said under the pointer, the table, the file."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import SignIn, Site, axe, fits
+
+ROWS = """
+from projects.models import Project, User
+from tests.workloads.timeline_rows import EventfulWorkload
+a, b = Project.objects.filter(name__in=("team-a", "team-b")).order_by("name")
+made = EventfulWorkload(a, b, User.objects.get(username="bob"), "eventful")
+print(made.workload.pk)
+"""
+
+
+@pytest.fixture(scope="module")
+def timeline_path(site: Site) -> str:
+    return f"/workloads/{site.server.python(ROWS).split()[-1]}/timeline"
+
+
+def read_ticks(page: Page) -> str:
+    """Return the axis: its words, and where they are."""
+    return page.locator("[data-timeline-ticks]").inner_html()
+
+
+def test_the_picture_zooms_speaks_and_is_a_file(
+    sign_in: SignIn, timeline_path: str, tmp_path: Path
+) -> None:
+    page = sign_in("bob", at=timeline_path)
+    tip = page.locator("[data-timeline-tip]")
+    reclaim = page.locator(".tl-row--pod-changes .tl-shape").first
+    reclaim.hover()
+    expect(tip).to_contain_text("Gave 2 GPUs to another project")
+    before = read_ticks(page)
+
+    # Buttons, and the wheel where one points.
+    page.get_by_role("button", name="Zoom in").click()
+    assert read_ticks(page) != before
+    page.get_by_role("button", name="Show all").click()
+    assert read_ticks(page) == before
+    reclaim.hover()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -200)
+    page.keyboard.up("Control")
+    expect(page.locator("[data-timeline-picture]")).to_have_attribute("data-zoomed", "")
+
+    # What is zoomed can be dragged.
+    zoomed = read_ticks(page)
+    box = page.locator(".tl-row--pod-count .tl-lane").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 20, box["y"] + 10, steps=4)
+    page.mouse.up()
+    assert read_ticks(page) != zoomed
+    page.get_by_role("button", name="Show all").click()
+
+    # One shape is in the order of tabs; arrows go on from it.
+    expect(page.locator(".tl-shape[tabindex='0']")).to_have_count(1)
+    page.locator(".tl-row--status .tl-shape").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".tl-shape:focus")).to_have_attribute(
+        "aria-label", re.compile(r"^Pending\. ")
+    )
+    page.keyboard.press("ArrowDown")
+    expect(tip).to_contain_text("Attempt 1, asked for by bob: Failed.")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-timeline-picture]")).to_have_attribute("data-zoomed", "")
+    page.keyboard.press("Home")
+    assert read_ticks(page) == before
+    page.keyboard.press("Escape")
+
+    page.get_by_text("The same as a table").click()
+    table = page.get_by_role("region", name="The timeline as a table")
+    straggler = table.get_by_role("rowheader", name="Straggler", exact=True)
+    expect(straggler).to_have_count(1)
+    # What is opened stays so when the picture comes anew.
+    with page.expect_response(re.compile("timeline-lanes")):
+        page.evaluate("htmx.trigger('#timeline', 'muster:changed')")
+    page.wait_for_timeout(300)
+    expect(straggler).to_have_count(1)
+
+    with page.expect_download() as download:
+        page.get_by_role("link", name="SVG").click()
+    path = tmp_path / "timeline.svg"
+    download.value.save_as(path)
+    assert download.value.suggested_filename == "eventful-timeline.svg"
+    assert path.read_text().startswith("<?xml")
+    axe(page)
+    fits(page)
+
+
+def test_chosen_ranks_are_in_the_address_and_the_pane_has_it_too(
+    sign_in: SignIn, timeline_path: str
+) -> None:
+    page = sign_in("bob", at=timeline_path)
+    page.get_by_label("Ranks", exact=True).fill("2-3")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.locator(".tl-row--rank")).to_have_count(2)
+    expect(page).to_have_url(re.compile(r"/timeline\?ranks=2-3$"))
+    page.get_by_role("link", name="All ranks").click()
+    expect(page.locator(".tl-row--rank")).to_have_count(6)
+    page.goto("/workloads")
+    page.get_by_role("link", name="eventful", exact=True).click()
+    page.locator("#drawer").get_by_role("link", name="Timeline", exact=True).click()
+    expect(page.locator("#drawer [data-timeline-buttons]")).to_be_visible()
+    expect(page.locator("#drawer .tl-row--rank")).to_have_count(6)
