@@ -37,10 +37,15 @@ SIZES = {360: 740, 1280: 800, 1920: 1080}
 USUAL = 1280
 SEED = """
 import json
+from projects.models import Project, User
 from tests.cast import make_cast
 from tests.lively import lively
+from tests.workloads.timeline_rows import EventfulWorkload
 make_cast()
-print(json.dumps(lively()))
+ids = lively()
+a, b = Project.objects.filter(name__in=("team-a", "team-b")).order_by("name")
+eventful = EventfulWorkload(a, b, User.objects.get(username="bob"), "llama-elastic")
+print(json.dumps(ids | {"eventful": str(eventful.workload.pk)}))
 """
 
 
@@ -88,6 +93,11 @@ def as_bob(page: Page) -> None:
     page.goto(address)
 
 
+def timeline_picture(page: Page) -> None:
+    page.locator(".tl-tools").evaluate("tools => tools.scrollIntoView()")
+    page.evaluate("window.scrollBy(0, -64)")
+
+
 def chart(page: Page) -> None:
     page.locator(".ch-legend__item").first.wait_for()
 
@@ -114,6 +124,7 @@ SHOTS = (
     Shot("workload-failed", "/workloads/{failed}"),
     Shot("workload-delete", "/workloads/{failed}", question),
     Shot("workload-logs", "/workloads/{running}/logs", log_lines, main=True),
+    Shot("timeline", "/workloads/{eventful}/timeline", timeline_picture),
     Shot("workload-definition", "/workloads/{running}/details"),
     Shot("wizard-start", "/workloads/new/{draft}/start"),
     Shot("wizard-setup", "/workloads/new/{draft}/setup"),
