@@ -39,6 +39,9 @@ WAITS_FOR_DATA = "muster.dev/waits-for-data"
 "false".
 """
 
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+"""The label of a job that Kueue suspends until its queue admits it."""
+
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 LONGEST_TEXT = 1024

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from clusters.job_kinds import JobShape, find_shape
 from workloads.kube_objects import (
+    KUEUE_QUEUE,
     WAITS_FOR_DATA,
     Object,
     PodView,
@@ -129,6 +130,8 @@ TERMINAL = frozenset({Status.FAILED, Status.COMPLETED})
 """Final for the attempt."""
 RESTING = frozenset({*TERMINAL, Status.STOPPED})
 """Nothing of the workload runs: it can be run again."""
+HELD_BY_KUEUE = "Kueue holds it until its queue has quota for it."
+"""The reason of a job that Kueue suspended."""
 DATA_READY = "Data is ready; it waits for GPUs"
 """How the reason begins of a job that waited for data, and waits now for its turn."""
 BY_ITSELF = "Stopped: "
@@ -406,6 +409,11 @@ def is_suspended(job: Object | None) -> bool:
     )
 
 
+def is_held_by_kueue(job: Object | None) -> bool:
+    """Return whether Kueue keeps a job suspended until its queue admits it."""
+    return is_suspended(job) and KUEUE_QUEUE in nested_dict(job, "metadata", "labels")
+
+
 def _derive_from_job(job: Object, counts: PodCounts, before: Status) -> tuple[Status, str] | None:
     """Return what the job alone decides: its end, or its suspension.
 
@@ -427,6 +435,8 @@ def _derive_from_job(job: Object, counts: PodCounts, before: Status) -> tuple[St
         if counts.own:
             return None
         return (Status.PREPARING if before in STARTING else before), ""
+    if is_held_by_kueue(job) and not has_waited_for_data(job) and before is not Status.STOPPING:
+        return None if counts.own else (Status.PENDING, HELD_BY_KUEUE)
     is_resumed = before in STARTING or has_waited_for_data(job)
     if find_true_condition(job, "Suspended") and not (is_resumed and not is_suspended(job)):
         has_pods = counts.own or counts.data_workers

@@ -124,7 +124,8 @@ def test_what_fetches_is_told_from_the_program_that_waits_for_it() -> None:
     )
     assert (
         told.sentence
-        == "The image git-sync:v4 of worker 0 cannot be pulled (ErrImagePull): no such host."
+        == "The image git-sync:v4 of worker 0 cannot be pulled (ErrImagePull), because the node "
+        "does not reach its registry: no such host."
     )
     assert told.help.startswith("It is not the workload's own")
     failed = {"terminated": {"exitCode": 1, "message": "fatal: repository not found"}}
@@ -152,12 +153,15 @@ STARTS = [
     (
         starting_pod(reason="ImagePullBackOff", message="not found"),
         [],
-        "The image train:1 of worker 0 cannot be pulled (ImagePullBackOff): not found.",
+        (
+            "The image train:1 of worker 0 cannot be pulled (ImagePullBackOff), because there is "
+            "no such image or tag: not found."
+        ),
     ),
     (
         starting_pod(reason="CreateContainerConfigError", message='secret "s" not found'),
         [],
-        'Worker 0 refers to something that is not there: secret "s" not found.',
+        "Worker 0 refers to the Secret s, which is not there.",
     ),
     (
         starting_pod(reason="RunContainerError", message="exec"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from workloads.kube_objects import Object, is_intermediate_job, nested_dict
+from workloads.kube_objects import Object, clean_text, is_intermediate_job, nested_dict
 
 
 def filter_events_about(events: Iterable[Object], name: str) -> Sequence[Object]:
@@ -28,11 +28,17 @@ def filter_job_events(events: Iterable[Object], job: Object) -> Sequence[Object]
 def find_newest(events: Iterable[Object], *reasons: str) -> Object | None:
     """Return the last event with one of these reasons; None where there is none."""
     return max(
-        (event for event in events if event.get("reason") in reasons), key=_get_time, default=None
+        (event for event in events if event.get("reason") in reasons), key=get_time, default=None
     )
 
 
-def _get_time(event: Object) -> str:
+def get_text(event: Object) -> str:
+    """Return what an event says, bounded and without control bytes."""
+    return clean_text(event.get("message") or event.get("note"))
+
+
+def get_time(event: Object) -> str:
+    """Return when an event was seen last, as RFC 3339 text; "" where that is unknown."""
     times = (
         nested_dict(event, "series").get("lastObservedTime"),
         event.get("lastTimestamp"),

@@ -13,8 +13,9 @@ class Diagnosis:
 
     The rest is there when it applies: the pod and container it is about, and the line of its log
     that started the failure, with its index among the given lines; of a failure its cause, the rank
-    that caused it where that is known, and how sure it is. All of it may hold words of a pod or of
-    the cluster: text, bounded, to be escaped where it is shown.
+    that caused it where that is known, and how sure it is; of a workload that waits for its turn
+    its place in its project's queue. All of it may hold words of a pod or of the cluster: text,
+    bounded, to be escaped where it is shown.
     """
 
     sentence: str
@@ -26,6 +27,10 @@ class Diagnosis:
     cause: FailureCause | None = None
     rank: int | None = None
     confidence: Confidence | None = None
+    is_queued: bool = False
+    """Whether it starts once others give back what they use: then its turn matters."""
+    position: int | None = None
+    queue_length: int | None = None
 
 
 def build_sentence(*parts: str) -> str:

@@ -1,32 +1,31 @@
 """Why pods that have their node do not run yet."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from workloads import quantities
-from workloads.diagnosis.events import filter_events_about, find_newest
+from workloads.diagnosis.events import filter_events_about, find_newest, get_text
+from workloads.diagnosis.image_pulls import IMAGE_REASONS, diagnose_image, diagnose_pull
 from workloads.diagnosis.result import Diagnosis, build_sentence
-from workloads.kube_objects import ContainerWait, Object, PodView, clean_text
+from workloads.diagnosis.volumes import LATER_REASONS, diagnose_mounts
+from workloads.kube_objects import ContainerWait, Object, PodView
 
-IMAGE_REASONS = frozenset(
-    (
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "ErrImageNeverPull",
-        "InvalidImageName",
-        "ImageInspectError",
-        "RegistryUnavailable",
-    )
-)
 CONFIGURATION_REASONS = frozenset(("CreateContainerConfigError",))
 CREATION_REASONS = frozenset(
     ("CreateContainerError", "RunContainerError", "ContainerCannotRun", "StartError")
 )
-VOLUME_REASONS = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
 NETWORK_REASONS = ("FailedCreatePodSandBox",)
 FETCHER_ADVICE = (
     "Look into its log, and check the repository's or bucket's address, its revision and its "
     "Secret."
 )
+_MISSING_KEY = re.compile(
+    r"couldn't find key (?P<key>\S{1,253}) in (?P<sort>Secret|ConfigMap) (?P<name>\S{1,253})"
+)
+_MISSING_OBJECT = re.compile(r"(?P<sort>secret|configmap) \"(?P<name>[^\"]{1,253})\" not found")
+_SORTS = {"secret": "Secret", "configmap": "ConfigMap"}
+_CONFIGURATION_ADVICE = "Check the names and keys of its Secrets and ConfigMaps in this project."
+_CREATION_ADVICE = "Check the command and the working directory against the image."
 
 
 def diagnose_start(
@@ -46,89 +45,159 @@ def diagnose_start(
         if diagnosis := _diagnose_by_events(pod, events):
             return diagnosis
     total, not_ready = (sum(counts.get(pod.name, 1) for pod in part) for part in (pods, waiting))
-    up = f"{total - not_ready} of {total} pods are ready"
+    return _diagnose_progress(waiting, events, f"{total - not_ready} of {total} pods are ready")
+
+
+def _diagnose_progress(
+    waiting: Sequence[PodView], events: Sequence[Object], ready: str
+) -> Diagnosis:
+    """Return what still goes on: an image is pulled, an init container runs, a probe fails."""
+    if pull := diagnose_pull(waiting, events, ready):
+        return pull
+    for pod in waiting:
+        if running := _find_running_init(pod):
+            return _describe_init(pod, running, ready)
+    for pod in waiting:
+        if pod.phase == "Running" and not pod.waits:
+            return _describe_probe(pod, events, ready)
     return Diagnosis(
         build_sentence(
-            f"{up}; {waiting[0].title} is starting: its image is pulled and its volumes are mounted"
+            f"{ready}; {waiting[0].title} is starting: its image is pulled and its volumes are "
+            "mounted"
         ),
         "The first start on a node takes as long as its image is large.",
         pod=waiting[0].name,
     )
 
 
+def _find_running_init(pod: PodView) -> str:
+    """Return the init container that runs; "" where none does, or nothing is known of them."""
+    if not any(wait.reason == "PodInitializing" for wait in pod.waits):
+        return ""
+    known = {wait.container for wait in pod.waits} | {
+        end.container for end in pod.ends if end.current
+    }
+    return next((name for name in pod.init_containers if name not in known), "")
+
+
+def _describe_init(pod: PodView, container: str, ready: str) -> Diagnosis:
+    place = pod.init_containers.index(container) + 1
+    steps = f" ({place} of {len(pod.init_containers)})" if len(pod.init_containers) > 1 else ""
+    if container == "init-pytorch":
+        advice = "It waits until the name of the master can be resolved: the master has to start."
+    elif container.startswith("fetch-"):
+        advice = "It fetches data: how far it is, is in its log."
+    else:
+        advice = "How far it is, is in its log."
+    return Diagnosis(
+        build_sentence(
+            f"{ready}; {container} of {pod.title} runs{steps}, which has to end well before the "
+            "program starts"
+        ),
+        advice,
+        pod.name,
+        container,
+    )
+
+
+def _describe_probe(pod: PodView, events: Sequence[Object], ready: str) -> Diagnosis:
+    unhealthy = find_newest(filter_events_about(events, pod.name), "Unhealthy")
+    text = get_text(unhealthy) if unhealthy is not None else ""
+    behind = f": {text}" if text else ""
+    return Diagnosis(
+        build_sentence(f"{ready}; {pod.title} runs, and does not say yet that it is ready{behind}"),
+        "Look into its log, and check the path and port of its readiness probe."
+        if text
+        else "Look into its log.",
+        pod.name,
+    )
+
+
 def _diagnose_wait(pod: PodView, wait: ContainerWait) -> Diagnosis | None:
     behind = f": {wait.message}" if wait.message else ""
     if wait.reason in IMAGE_REASONS:
-        return Diagnosis(
-            build_sentence(
-                f"The image {wait.image or pod.image} of {pod.title} cannot be pulled "
-                f"({wait.reason}){behind}"
-            ),
-            (
-                "It is not the workload's own: ask the administrator to make it reachable, or to "
-                "name another one."
-            )
-            if pod.is_init(wait.container)
-            else (
-                "Check the image's name and tag; if its registry asks for a login, choose a pull "
-                "credential."
-            ),
-            pod.name,
-            wait.container,
-        )
+        return diagnose_image(pod, wait)
     if wait.reason in CONFIGURATION_REASONS:
-        return Diagnosis(
-            build_sentence(f"{pod.title} refers to something that is not there{behind}"),
-            "Check the names and keys of its Secrets and ConfigMaps in this project.",
-            pod.name,
-            wait.container,
-        )
+        return _diagnose_configuration(pod, wait)
     if wait.reason in CREATION_REASONS:
         return Diagnosis(
             build_sentence(
                 f"The container of {pod.title} cannot be started ({wait.reason}){behind}"
             ),
-            "Check the command and the working directory against the image.",
+            _CREATION_ADVICE,
             pod.name,
             wait.container,
         )
-    if wait.reason == "CrashLoopBackOff":
-        codes = [
-            f" with exit code {end.exit_code}"
-            for end in pod.ends
-            if end.container == wait.container
-        ]
-        restarts = quantities.format_count(pod.restarts, "restart")
-        who = (
-            f"{wait.container}, which has to end well before {pod.title} starts,"
-            if pod.is_init(wait.container)
-            else pod.title
+    return _diagnose_crash_loop(pod, wait) if wait.reason == "CrashLoopBackOff" else None
+
+
+def _diagnose_configuration(pod: PodView, wait: ContainerWait) -> Diagnosis:
+    """Return which Secret, ConfigMap or key a container refers to that is not there."""
+    if key := _MISSING_KEY.search(wait.message):
+        return Diagnosis(
+            build_sentence(
+                f"{pod.title} refers to the key {key['key']} of the {key['sort']} "
+                f"{key['name'].rpartition('/')[2]}, which has no such key"
+            ),
+            _CONFIGURATION_ADVICE,
+            pod.name,
+            wait.container,
         )
-        text = (
-            f"{who} keeps ending{codes[0] if codes else ''} and waits before it is started again, "
-            f"after {restarts}"
+    if missing := _MISSING_OBJECT.search(wait.message):
+        sort = _SORTS[missing["sort"]]
+        return Diagnosis(
+            build_sentence(
+                f"{pod.title} refers to the {sort} {missing['name']}, which is not there"
+            ),
+            f"Create the {sort} in the project's namespace, or correct its name.",
+            pod.name,
+            wait.container,
         )
-        advice = FETCHER_ADVICE if wait.container.startswith("fetch-") else "Look into its log."
-        return Diagnosis(build_sentence(text), advice, pod.name, wait.container)
-    return None
+    if "runAsNonRoot" in wait.message:
+        return Diagnosis(
+            build_sentence(f"{pod.title} may not run as root, and its image would: {wait.message}"),
+            "Set a user ID other than 0, or choose an image that runs as another user.",
+            pod.name,
+            wait.container,
+        )
+    behind = f": {wait.message}" if wait.message else ""
+    return Diagnosis(
+        build_sentence(f"{pod.title} refers to something that is not there{behind}"),
+        _CONFIGURATION_ADVICE,
+        pod.name,
+        wait.container,
+    )
+
+
+def _diagnose_crash_loop(pod: PodView, wait: ContainerWait) -> Diagnosis:
+    codes = [
+        f" with exit code {end.exit_code}" for end in pod.ends if end.container == wait.container
+    ]
+    restarts = quantities.format_count(pod.restarts, "restart")
+    who = (
+        f"{wait.container}, which has to end well before {pod.title} starts,"
+        if pod.is_init(wait.container)
+        else pod.title
+    )
+    text = (
+        f"{who} keeps ending{codes[0] if codes else ''} and waits before it is started again, "
+        f"after {restarts}"
+    )
+    advice = FETCHER_ADVICE if wait.container.startswith("fetch-") else "Look into its log."
+    return Diagnosis(build_sentence(text), advice, pod.name, wait.container)
 
 
 def _diagnose_by_events(pod: PodView, events: Sequence[Object]) -> Diagnosis | None:
+    if pod.phase == "Running":
+        return None
     pod_events = filter_events_about(events, pod.name)
-    for reasons, what, advice in (
-        (
-            VOLUME_REASONS,
-            "A volume of {} cannot be mounted",
-            "Check that the volume's source exists and may be used on this node.",
-        ),
-        (
-            NETWORK_REASONS,
-            "The network of {} cannot be set up",
-            "Ask the administrator of the cluster to look at the node.",
-        ),
-    ):
-        event = find_newest(pod_events, *reasons)
-        if event is not None:
-            text = clean_text(event.get("message") or event.get("note"))
-            return Diagnosis(build_sentence(f"{what.format(pod.title)}: {text}"), advice, pod.name)
-    return None
+    if mounts := diagnose_mounts(pod, pod_events):
+        return mounts
+    event = find_newest(pod_events, *NETWORK_REASONS, *LATER_REASONS)
+    if event is None or event.get("reason") not in NETWORK_REASONS:
+        return None
+    return Diagnosis(
+        build_sentence(f"The network of {pod.title} cannot be set up: {get_text(event)}"),
+        "Ask the administrator of the cluster to look at the node.",
+        pod.name,
+    )

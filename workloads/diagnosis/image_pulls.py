@@ -1,0 +1,155 @@
+"""What comes of the image of a container: why it cannot be pulled, or how long it has been."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from workloads import quantities
+from workloads.diagnosis.events import filter_events_about, find_newest, get_text, get_time
+from workloads.diagnosis.result import Diagnosis, build_sentence
+from workloads.kube_objects import ContainerWait, Object, PodView
+
+IMAGE_REASONS = frozenset(
+    (
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "ImageInspectError",
+        "RegistryUnavailable",
+    )
+)
+_PROGRESS = ("Pulling", "Pulled", "Created", "Started", "Failed", "BackOff")
+"""Reasons of events of a pod, of which the newest says whether an image is being pulled."""
+_PULLING = re.compile(r'^Pulling image "([^"]{1,512})"')
+_PULLED = re.compile(
+    r'^Successfully pulled image "(?P<image>[^"]{1,512})" in (?P<took>[0-9.hmsµn]{1,20})'
+    r"(?:.{0,60}?Image size: (?P<bytes>\d{1,15}) bytes)?",
+    re.DOTALL,
+)
+_NOT_OURS = (
+    "It is not the workload's own: ask the administrator to make it reachable, or to name another "
+    "one."
+)
+_ANY = "Check the image's name and tag; if its registry asks for a login, choose a pull credential."
+
+
+@dataclass(frozen=True, slots=True)
+class _PullForm:
+    """What the registry or the node says of a pull that failed, and what that means."""
+
+    pattern: re.Pattern[str]
+    meaning: str
+    help: str
+
+
+_FORMS: Sequence[_PullForm] = (
+    _PullForm(
+        re.compile(r"toomanyrequests|rate limit", re.I),
+        "its registry allows no more pulls for now",
+        "It is tried again by itself; a pull credential has a limit of its own.",
+    ),
+    _PullForm(
+        re.compile(
+            r"unauthorized|authentication required|access denied|denied: |403 forbidden|"
+            r"no basic auth|authorization failed",
+            re.I,
+        ),
+        "its registry asks for a login, or does not allow this one",
+        "Choose a pull credential that may read the image; check the image's name, too: some "
+        "registries answer so where there is none.",
+    ),
+    _PullForm(
+        re.compile(r"no matching manifest|exec format|does not match the specified platform", re.I),
+        "it is not made for the processors of its node",
+        "Build the image for the nodes' architecture, or choose nodes of another one.",
+    ),
+    _PullForm(
+        re.compile(r"manifest unknown|not found|name unknown|repository does not exist", re.I),
+        "there is no such image or tag",
+        "Check the image's name and tag against its registry.",
+    ),
+    _PullForm(
+        re.compile(r"x509|certificate|http response to https", re.I),
+        "the node does not trust its registry's certificate",
+        "Ask the administrator of the cluster to let its nodes trust the registry.",
+    ),
+    _PullForm(
+        re.compile(r"no space left on device|disk.?pressure", re.I),
+        "the node's disk is full",
+        "Ask the administrator of the cluster to make room on the node, or choose other nodes.",
+    ),
+    _PullForm(
+        re.compile(
+            r"no such host|i/o timeout|connection refused|network is unreachable|"
+            r"deadline exceeded|temporary failure|tls handshake timeout|no route to host",
+            re.I,
+        ),
+        "the node does not reach its registry",
+        "Check the registry's name in the image; if it is right, ask the administrator whether "
+        "the nodes may reach it.",
+    ),
+)
+
+
+def diagnose_image(pod: PodView, wait: ContainerWait) -> Diagnosis:
+    """Return why a container's image cannot be pulled, with what the registry says."""
+    image = wait.image or pod.image
+    behind = f": {wait.message}" if wait.message else ""
+    form = next((each for each in _FORMS if each.pattern.search(wait.message)), None)
+    lead = f"The image {image} of {pod.title} cannot be pulled ({wait.reason})"
+    if wait.reason == "InvalidImageName":
+        advice = "Correct the image's name: it has characters or a form that no image has."
+    elif wait.reason == "ErrImageNeverPull":
+        advice = "Allow its image to be pulled, or ask the administrator to put it on the nodes."
+    else:
+        advice = form.help if form else _ANY
+    if pod.is_init(wait.container):
+        advice = _NOT_OURS
+    meaning = f", because {form.meaning}" if form else ""
+    return Diagnosis(build_sentence(f"{lead}{meaning}{behind}"), advice, pod.name, wait.container)
+
+
+def diagnose_pull(
+    pods: Sequence[PodView], events: Sequence[Object], ready: str
+) -> Diagnosis | None:
+    """Return the first pod whose image is being pulled, since when, and its size where known.
+
+    `ready` says how many pods are ready. The size is that of the same image on another node.
+    """
+    for pod in pods:
+        newest = find_newest(filter_events_about(events, pod.name), *_PROGRESS)
+        match = _PULLING.match(get_text(newest)) if newest is not None else None
+        if newest is None or match is None or newest.get("reason") != "Pulling":
+            continue
+        image, since = match[1], _describe_since(get_time(newest))
+        text = f"{ready}; the image {image} of {pod.title} is being pulled{since}"
+        return Diagnosis(
+            build_sentence(f"{text}{_describe_size(image, events)}"),
+            "The first start on a node takes as long as its image is large.",
+            pod.name,
+        )
+    return None
+
+
+def _describe_since(time: str) -> str:
+    try:
+        moment = datetime.fromisoformat(time)
+    except ValueError:
+        return ""
+    return f" since {moment.astimezone(UTC):%-d %b, %H:%M:%S} UTC" if moment.tzinfo else ""
+
+
+def _describe_size(image: str, events: Sequence[Object]) -> str:
+    """Describe the size of an image, and how long its pull took elsewhere; "" where unknown."""
+    for event in events:
+        match = _PULLED.match(get_text(event)) if event.get("reason") == "Pulled" else None
+        if match is None or match["image"] != image:
+            continue
+        took = f"elsewhere its pull took {match['took']}"
+        if not match["bytes"]:
+            return f"; {took}"
+        return f"; it has {quantities.format_memory(Decimal(match['bytes']))}, and {took}"
+    return ""

@@ -1,0 +1,187 @@
+"""Why Kueue holds a job back, by the events about its Workload object. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workloads.diagnosis.events import find_newest, get_text
+from workloads.diagnosis.result import Diagnosis, build_sentence
+from workloads.kube_objects import KUEUE_QUEUE, Object, clean_text, nested_dict
+
+WORKLOAD = "Workload"
+"""The kind of Kueue's object for a job."""
+_PENDING = "Pending"
+_STARTS_WITH_QUOTA = "It starts by itself as soon as the queue has quota for it."
+_ASK_QUEUE = "Ask the administrator of the cluster about the queue."
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A form of words of Kueue, and ours; `words` may name the groups of the pattern."""
+
+    pattern: re.Pattern[str]
+    words: str
+    help: str
+    is_queued: bool = False
+
+
+_RESOURCE = r"(?P<resource>[A-Za-z0-9./_-]{1,253})"
+_FLAVOR = r"flavor (?P<flavor>[a-z0-9.-]{1,253})"
+_NAME = r"(?P<name>[A-Za-z0-9.-]{1,253})"
+_FORMS: Sequence[_Form] = (
+    _Form(
+        re.compile(rf"{_RESOURCE} in {_FLAVOR},.{{0,200}}> maximum capacity \((?P<most>[^)]+)\)"),
+        "it asks for more {resource} than the flavor {flavor} of its queue can ever have ({most})",
+        "Ask for less, or ask an administrator for a larger queue: as it is, it can never start.",
+    ),
+    _Form(
+        re.compile(rf"insufficient quota for {_RESOURCE} in {_FLAVOR}"),
+        "it asks for more {resource} than the flavor {flavor} of its queue can ever have",
+        "Ask for less, or ask an administrator for a larger queue: as it is, it can never start.",
+    ),
+    _Form(
+        re.compile(r"Pending the preemption of \d{1,6} workload"),
+        "other work is asked to give way for it",
+        "Nothing needs to be done: others are given time to end.",
+        is_queued=True,
+    ),
+    _Form(
+        re.compile(
+            rf"insufficient unused quota(?: in cohort)? for {_RESOURCE} in {_FLAVOR}, "
+            r"(?P<more>\S{1,20}) more needed"
+        ),
+        "its queue lacks {more} {resource} of the flavor {flavor}, which other work uses",
+        f"{_STARTS_WITH_QUOTA} To start sooner, ask for less or stop another workload.",
+        is_queued=True,
+    ),
+    _Form(
+        re.compile(r"doesn't allow to fit|allows to fit only (?P<some>\d+) out of (?P<all>\d+)"),
+        "no part of its topology has room for all of its pods",
+        "It starts by itself as soon as one has; or ask for the topology as a preference.",
+        is_queued=True,
+    ),
+    _Form(
+        re.compile(rf"untolerated taint .{{0,200}}in {_FLAVOR}"),
+        "the nodes of the flavor {flavor} have a taint that it does not tolerate",
+        "Add a toleration for it, or ask for another node type.",
+    ),
+    _Form(
+        re.compile(rf"{_FLAVOR} doesn't match (?:with )?node affinity"),
+        "the flavor {flavor} of its queue has not the labels that it asks its nodes for",
+        "Choose another node type, node selector or node pools, or none.",
+    ),
+    _Form(
+        re.compile(rf"resource {_RESOURCE} unavailable in ClusterQueue"),
+        "its queue gives no {resource} at all",
+        "Ask for none of it, or ask the administrator to add it to the queue.",
+    ),
+    _Form(
+        re.compile(rf"(?P<sort>LocalQueue|ClusterQueue) {_NAME} (?:doesn't exist|not found)"),
+        "the {sort} {name} does not exist",
+        _ASK_QUEUE,
+    ),
+    _Form(
+        re.compile(rf"(?P<sort>LocalQueue|ClusterQueue) {_NAME} is (?:inactive|stopped|on hold)"),
+        "the {sort} {name} is stopped, and admits nothing",
+        _ASK_QUEUE,
+    ),
+    _Form(
+        re.compile(r"no longer fits|skipped|waiting for all admitted workloads"),
+        "other work of its queue came before it",
+        _STARTS_WITH_QUOTA,
+        is_queued=True,
+    ),
+)
+
+_EVICTIONS: Sequence[tuple[str, str, str]] = (
+    (
+        "RequeuingLimitExceeded",
+        "it was put back so often that Kueue tries it no more",
+        "Find out why its pods do not become ready, and run it again.",
+    ),
+    (
+        "DueToAdmissionCheck",
+        "an admission check rejected it",
+        "Ask the administrator of the cluster about the check.",
+    ),
+    (
+        "PodsReadyTimeout",
+        "its pods were not ready in time, so that it lost its quota and waits again",
+        "Look at why its pods start slowly: the image, its volumes, a node without a device.",
+    ),
+    ("ClusterQueueStopped", "its queue was stopped, and took its quota back", _ASK_QUEUE),
+    ("LocalQueueStopped", "its queue was stopped, and took its quota back", _ASK_QUEUE),
+    (
+        "NodeFailures",
+        "its nodes failed, and no others take their place",
+        "It starts by itself as soon as nodes are back.",
+    ),
+    (
+        "Deactivated",
+        "it was deactivated, and Kueue tries it no more",
+        "Whoever deactivated it can activate it again; or run it again.",
+    ),
+    (
+        "Preempted",
+        "other work took its quota, and it waits for some again",
+        _STARTS_WITH_QUOTA,
+    ),
+)
+_REASONS = (_PENDING, "QuotaReserved", "Admitted", "Preempted", "AdmissionCheckUpdated", "Started")
+
+
+def diagnose_kueue(job: Object, events: Sequence[Object]) -> Diagnosis | None:
+    """Return why Kueue holds a job back; None of a job that is in no queue of Kueue's."""
+    queue = clean_text(nested_dict(job, "metadata", "labels").get(KUEUE_QUEUE), 253)
+    if not queue:
+        return None
+    reasons = {str(each.get("reason")) for each in events}
+    evictions = [each for each in reasons if each.startswith("Evicted")]
+    newest = find_newest(
+        [each for each in events if nested_dict(each, "involvedObject").get("kind") != "Pod"],
+        *_REASONS,
+        *evictions,
+    )
+    lead = f"Kueue holds it in the queue {queue}"
+    if newest is None:
+        return Diagnosis(
+            build_sentence(f"{lead}, and has not looked at it yet"),
+            "If this lasts for more than a minute, Kueue may be missing or down, or there is no "
+            "such LocalQueue in the project's namespace: ask the administrator of the cluster.",
+        )
+    reason, text = str(newest.get("reason")), get_text(newest)
+    if reason == _PENDING:
+        return _diagnose_pending(lead, text)
+    if reason in ("QuotaReserved", "AdmissionCheckUpdated"):
+        return Diagnosis(
+            build_sentence(
+                f"{lead}: its quota is reserved, and an admission check is not done yet"
+            ),
+            "Nothing needs to be done: a check may wait for new nodes. If it lasts, ask the "
+            "administrator of the cluster.",
+        )
+    if reason in ("Admitted", "Started"):
+        return Diagnosis(
+            "Kueue has admitted it: its pods are made now.",
+            "If this lasts for more than a minute, the training operator may be missing or down.",
+        )
+    return _diagnose_eviction(lead, reason)
+
+
+def _diagnose_pending(lead: str, text: str) -> Diagnosis:
+    for form in _FORMS:
+        if match := form.pattern.search(text):
+            groups = {name: value or "" for name, value in match.groupdict().items()}
+            words = form.words.format(**groups)
+            return Diagnosis(
+                build_sentence(f"{lead}: {words}"), form.help, is_queued=form.is_queued
+            )
+    return Diagnosis(build_sentence(f"{lead}: {text}"), _STARTS_WITH_QUOTA, is_queued=True)
+
+
+def _diagnose_eviction(lead: str, reason: str) -> Diagnosis:
+    for part, words, advice in _EVICTIONS:
+        if part in reason:
+            is_queued = part == "Preempted"
+            return Diagnosis(build_sentence(f"{lead}: {words}"), advice, is_queued=is_queued)
+    return Diagnosis(build_sentence(f"{lead}: it lost its quota ({reason})"), _STARTS_WITH_QUOTA)

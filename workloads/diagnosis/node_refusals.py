@@ -1,0 +1,289 @@
+"""What schedulers say of nodes that do not take a pod: Kubernetes' and KAI's vocabulary. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from workloads.kube_objects import clean_text
+
+LONGEST_DETAIL = 160
+MOST_NAMED = 4
+"""Reasons that a sentence names."""
+_NODES = re.compile(r"^\s*(\d+)/(\d+) nodes are available: ?(.*)$", re.DOTALL)
+_KAI = re.compile(r"no nodes with enough resources were found: ?(.*)$", re.DOTALL)
+_PREEMPTION = re.compile(r"(?:^|[\s.])preemption: (.*)$", re.DOTALL)
+_COUNTED = re.compile(r"^(\d+) (.+)$", re.DOTALL)
+_OLD_TAINT = re.compile(r", that the pod didn't tolerate")
+
+
+class RefusalSort(Enum):
+    """Whether the rows of nodes tell as much as the scheduler does."""
+
+    ROOM = "room"
+    """Too little of an amount that the rows have."""
+    RULE = "rule"
+    """A label, a taint or a cordon, which the rows have."""
+    OTHER = "other"
+    """What only the scheduler knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRefusal:
+    """Why some of the nodes do not take a pod; `count` is None where that is not said.
+
+    `words` follow "the node" or "2 nodes", and `words_of_many` where there are several.
+    """
+
+    count: int | None
+    words: str
+    words_of_many: str
+    help: str
+    sort: RefusalSort
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerAnswer:
+    """A scheduler's answer for a pod, node by node; `total` is None where KAI gives no number."""
+
+    total: int | None
+    refusals: Sequence[NodeRefusal]
+    is_preemption_useless: bool = False
+
+    @property
+    def knows_more(self) -> bool:
+        """Whether a refusal is of a sort that the rows of nodes do not tell."""
+        return any(each.sort is RefusalSort.OTHER for each in self.refusals)
+
+    def describe(self) -> str:
+        """Return the refusals as a sentence without its full stop."""
+        parts = [_describe_refusal(each, self.total) for each in self.refusals[:MOST_NAMED]]
+        if left_out := len(self.refusals) - len(parts):
+            parts.append(f"{left_out} more reason{'s' * (left_out > 1)}")
+        match self.total:
+            case None:
+                lead = "No node takes it"
+            case 1:
+                lead = "The only node does not take it"
+            case _:
+                lead = f"None of {self.total} nodes takes it"
+        return f"{lead}: {'; '.join(parts)}"
+
+    def advise(self) -> str:
+        """Return what would help, of the first refusals that only somebody can change."""
+        ordered = sorted(self.refusals, key=lambda each: each.sort is RefusalSort.ROOM)
+        helps = list(dict.fromkeys(each.help for each in ordered if each.help))[:2]
+        if self.is_preemption_useless:
+            helps.append("Ending other work would not help.")
+        return " ".join(helps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A form of words of a scheduler, and ours; {} stands for its detail."""
+
+    pattern: re.Pattern[str]
+    words: str
+    words_of_many: str
+    help: str
+    sort: RefusalSort = RefusalSort.OTHER
+
+
+def _build_form(
+    pattern: str, words: str, many: str, help: str, sort: RefusalSort = RefusalSort.OTHER
+) -> _Form:
+    return _Form(re.compile(pattern, re.IGNORECASE), words, many, help, sort)
+
+
+_ROOM_HELP = "It starts by itself as soon as there is room; smaller pods find some sooner."
+_TAINT_HELP = (
+    "Add a toleration for it, or ask the administrator of the cluster whether those nodes are "
+    "meant for you."
+)
+_SPREAD_HELP = (
+    "It starts when its other pods leave or more nodes come; or loosen the rule that spreads its "
+    "pods."
+)
+_FORMS: Sequence[_Form] = (
+    _build_form(
+        r"had (?:untolerated )?taints?(?:\(s\))? ?\{(?P<detail>[^}]*)\}|untolerated taint",
+        "has the taint {}, which it does not tolerate",
+        "have the taint {}, which it does not tolerate",
+        _TAINT_HELP,
+        RefusalSort.RULE,
+    ),
+    _build_form(
+        r"match (?:pod's )?node affinity|match node selector|didn't match scheduler-enforced",
+        "does not have the labels that its node selector or node affinity asks for",
+        "do not have the labels that its node selector or node affinity asks for",
+        "Choose another node type, node selector or node pools, or none.",
+        RefusalSort.RULE,
+    ),
+    _build_form(
+        r"existing pods'? anti-affinity",
+        "runs pods that keep others away (their anti-affinity)",
+        "run pods that keep others away (their anti-affinity)",
+        "It starts when those pods leave, or when more nodes come.",
+    ),
+    _build_form(
+        r"pod anti-affinity",
+        "runs pods that it has to keep away from (its pod anti-affinity)",
+        "run pods that it has to keep away from (its pod anti-affinity)",
+        "It starts when those pods leave or more nodes come; or ask for the rule as a preference.",
+    ),
+    _build_form(
+        r"pod affinity",
+        "does not run the pods that it has to be beside (its pod affinity)",
+        "do not run the pods that it has to be beside (its pod affinity)",
+        "Start the pods that it has to be beside, or ask for the rule as a preference.",
+    ),
+    _build_form(
+        r"topology spread constraints \(missing required label\)",
+        "lacks the label by which its pods are to be spread",
+        "lack the label by which its pods are to be spread",
+        "Spread by a label that the nodes have, or ask the administrator to label them.",
+    ),
+    _build_form(
+        r"topology spread",
+        "would have too many of its pods beside the others (its topology spread)",
+        "would have too many of its pods beside the others (its topology spread)",
+        _SPREAD_HELP,
+    ),
+    _build_form(
+        r"node-?group\(s\) didn't have enough (?:resources?|of mig profile): "
+        r"(?P<detail>[A-Za-z0-9./_-]+(?: cores)?)",
+        "group of its topology has too {} free",
+        "groups of its topology have too {} free",
+        "Ask for the topology as a preference, or for less: all of it has to fit into one group.",
+    ),
+    _build_form(
+        r"unschedulable",
+        "is closed to new pods",
+        "are closed to new pods",
+        "Ask the administrator of the cluster when they open again.",
+        RefusalSort.RULE,
+    ),
+    _build_form(
+        r"volume node affinity conflict",
+        "cannot reach its volume, which is bound to another node or zone",
+        "cannot reach its volume, which is bound to another node or zone",
+        "Choose nodes in the volume's zone, or a claim whose volume can be reached from these.",
+    ),
+    _build_form(
+        r"max volume count",
+        "has as many volumes as can be attached to it",
+        "have as many volumes as can be attached to them",
+        "It starts when other pods with volumes leave; or use fewer claims.",
+    ),
+    _build_form(
+        r"available persistent volumes to bind|enough free storage",
+        "has no volume for its claim",
+        "have no volume for its claim",
+        "Ask the administrator for storage in that zone, or use another storage class.",
+    ),
+    _build_form(
+        r"free ports",
+        "has the host port in use that it asks for",
+        "have the host port in use that it asks for",
+        "It starts when the pod with that port leaves; or ask for no host port.",
+    ),
+    _build_form(
+        r"too many pods|pod number exceeded",
+        "runs as many pods as it may",
+        "run as many pods as they may",
+        "It starts when other pods leave; or ask the administrator to allow more pods on a node.",
+    ),
+    _build_form(
+        r"cannot allocate all claims|resourceclaim",
+        "does not have the devices that its resource claim asks for",
+        "do not have the devices that its resource claim asks for",
+        "Check the resource claim against the device classes of the cluster.",
+    ),
+    _build_form(
+        r"(?:insufficient|have enough resources:|enough of mig profile:) "
+        r"(?P<detail>[A-Za-z0-9./_-]+(?: cores| memory)?)(?P<numbers> \(.+\))?",
+        "has too {} free",
+        "have too {} free",
+        _ROOM_HELP,
+        RefusalSort.ROOM,
+    ),
+)
+_RESOURCE_WORDS = {
+    "nvidia.com/gpu": "few GPUs",
+    "GPUs": "few GPUs",
+    "cpu": "few CPU cores",
+    "CPU cores": "few CPU cores",
+    "ephemeral-storage": "little disk space",
+}
+_IN_ROWS = frozenset({"nvidia.com/gpu", "GPUs", "cpu", "CPU cores", "memory"})
+"""Amounts that the rows of nodes have, too."""
+
+
+def parse_scheduler_answer(message: str) -> SchedulerAnswer | None:
+    """Parse what a scheduler says of the nodes; None where nothing in it is known."""
+    text = _OLD_TAINT.sub("", message)
+    useless = False
+    if preemption := _PREEMPTION.search(text):
+        useless = "not helpful" in preemption[1] and "No preemption victims" not in preemption[1]
+        text = text[: preemption.start()]
+    total: int | None = None
+    if nodes := _NODES.match(text):
+        total, text = int(nodes[2]), nodes[3]
+    elif kai := _KAI.search(text):
+        text = kai[1]
+    refusals = [each for part in _split_reasons(text) if (each := _parse_reason(part)) is not None]
+    return SchedulerAnswer(total, refusals, useless) if refusals else None
+
+
+def _split_reasons(text: str) -> list[str]:
+    """Split at commas and full stops that are in no bracket."""
+    parts, depth, start = [], 0, 0
+    for index, char in enumerate(text):
+        if char in "({":
+            depth += 1
+        elif char in ")}":
+            depth = max(0, depth - 1)
+        elif depth == 0 and (char == "," or (char == "." and text[index + 1 : index + 2] in " \n")):
+            parts.append(text[start:index])
+            start = index + 1
+    return [part.strip(" .\n") for part in (*parts, text[start:]) if part.strip(" .\n")]
+
+
+def _parse_reason(part: str) -> NodeRefusal | None:
+    counted = _COUNTED.match(part)
+    count, text = (int(counted[1]), counted[2]) if counted else (None, part)
+    for form in _FORMS:
+        match = form.pattern.search(text)
+        if match is None:
+            continue
+        raw = (match.groupdict().get("detail") or "").strip()
+        numbers = match.groupdict().get("numbers") or ""
+        is_amount = "too {}" in form.words
+        detail = _RESOURCE_WORDS.get(raw, f"little {raw}") if is_amount else _describe_taint(raw)
+        detail = clean_text(detail, LONGEST_DETAIL)
+        is_other = form.sort is RefusalSort.ROOM and raw not in _IN_ROWS
+        return NodeRefusal(
+            count,
+            _fill(form.words, detail) + numbers,
+            _fill(form.words_of_many, detail) + numbers,
+            "Ask for less: it can never fit." if "never fit" in numbers else form.help,
+            RefusalSort.OTHER if is_other else form.sort,
+        )
+    return None
+
+
+def _describe_taint(raw: str) -> str:
+    key, separator, value = raw.partition(":")
+    return f"{key.strip()}={value.strip()}" if separator and value.strip() else key.strip()
+
+
+def _fill(words: str, detail: str) -> str:
+    return words.replace("{}", detail) if detail else words.replace(" the taint {}", " a taint")
+
+
+def _describe_refusal(refusal: NodeRefusal, total: int | None) -> str:
+    if total == 1:
+        return f"it {refusal.words}"
+    if refusal.count is None:
+        return f"a node {refusal.words}"
+    return f"{refusal.count} {refusal.words if refusal.count == 1 else refusal.words_of_many}"

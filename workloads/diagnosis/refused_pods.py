@@ -1,0 +1,107 @@
+"""Why the cluster refuses to make a job's pods, by the events of the job or of its batch Jobs."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clusters.job_kinds import JOB_KINDS
+from workloads.diagnosis.events import filter_job_events, find_newest, get_text
+from workloads.diagnosis.result import Diagnosis, build_sentence
+from workloads.kube_objects import Object
+
+REFUSAL_REASONS = ("FailedCreatePod", "FailedCreate", "FailedCreateService")
+"""Reasons of events about a job whose pods are refused."""
+INVALID_REASONS = tuple(reason for kind in JOB_KINDS.values() for reason in kind.refusal_reasons)
+"""Reasons of operators that create nothing for a job, and report it nowhere else."""
+_LEAD = "The cluster refuses to make its pods"
+_QUOTA = re.compile(
+    r"exceeded quota: (?P<name>[a-z0-9.-]{1,253}), requested: (?P<asked>[^ ]+?), "
+    r"used: (?P<used>[^ ]+?), limited: (?P<most>[^ ]+)"
+)
+_QUOTA_ADVICE = (
+    "The namespace has a quota of its own: ask for less, or ask the administrator of the cluster "
+    "for more."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _RefusalForm:
+    """A form of words of an admission, and what would help."""
+
+    pattern: re.Pattern[str]
+    help: str
+
+
+_FORMS: Sequence[_RefusalForm] = (
+    _RefusalForm(re.compile(r"exceeded quota"), _QUOTA_ADVICE),
+    _RefusalForm(
+        re.compile(r"must specify (?:limits|requests)|failed quota"),
+        "The namespace has a quota, under which each pod has to say what it needs: set its CPU "
+        "and memory.",
+    ),
+    _RefusalForm(
+        re.compile(r"(?:maximum|minimum) (?:cpu|memory|\S+) usage per|maximum .{1,60} limit to"),
+        "The namespace bounds what one pod may ask for (LimitRange): stay within it, or ask the "
+        "administrator of the cluster.",
+    ),
+    _RefusalForm(
+        re.compile(r"violates PodSecurity"),
+        "The namespace allows no such pods: take out what the message names, such as host paths, "
+        "or root as the user.",
+    ),
+    _RefusalForm(
+        re.compile(r"no PriorityClass with name"),
+        "Choose another priority, or ask the administrator to create it.",
+    ),
+    _RefusalForm(
+        re.compile(r"serviceaccount .{1,260} not found|error looking up service account"),
+        "Ask the administrator of the cluster to look at the project's namespace.",
+    ),
+    _RefusalForm(
+        re.compile(r"(?:gpu.*(?:shar|fraction))|(?:(?:shar|fraction).*gpu)", re.I),
+        "Ask for whole GPU devices, or ask the administrator of the cluster to turn GPU sharing "
+        "on.",
+    ),
+    _RefusalForm(
+        re.compile(r"failed calling webhook|connection refused|no endpoints available"),
+        "A webhook of the cluster does not answer: ask the administrator of the cluster. The "
+        "operator tries again by itself.",
+    ),
+    _RefusalForm(
+        re.compile(r"admission webhook \S{1,260} denied the request"),
+        "A rule of the cluster forbids it: change what the message names, or ask the "
+        "administrator of the cluster.",
+    ),
+)
+_ANY_ADVICE = (
+    "Change what the message names and run it again, or ask the administrator of the cluster."
+)
+
+
+def diagnose_refused_pods(
+    job: Object, events: Sequence[Object], reasons: Sequence[str]
+) -> Diagnosis | None:
+    """Return the newest refusal of the pods of a job; None without one."""
+    refused = find_newest(filter_job_events(events, job), *reasons)
+    if refused is None:
+        return None
+    text = get_text(refused)
+    advice = next((each.help for each in _FORMS if each.pattern.search(text)), _ANY_ADVICE)
+    quota = _QUOTA.search(text)
+    words = _describe_quota(quota) if quota else text
+    return Diagnosis(build_sentence(f"{_LEAD}: {words}"), advice)
+
+
+def _describe_quota(quota: re.Match[str]) -> str:
+    """Describe the first amount that is exceeded: what is asked for, in use and allowed."""
+    asked, used, most = (_parse_amounts(quota[name]) for name in ("asked", "used", "most"))
+    resource = next(iter(asked))
+    return (
+        f"the namespace's quota {quota['name']} allows {most.get(resource, '?')} of {resource}, "
+        f"{used.get(resource, '?')} are in use, and one more pod asks for {asked[resource]}"
+    )
+
+
+def _parse_amounts(text: str) -> dict[str, str]:
+    pairs = (each.partition("=") for each in text.split(","))
+    return {name: amount for name, _, amount in pairs}

@@ -1,0 +1,178 @@
+"""Why pods have no node: their queue, their gang, their volumes, the nodes, or the scheduler."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from workloads.diagnosis.events import filter_events_about, find_newest, get_text
+from workloads.diagnosis.node_capacity import NodeCapacity, calculate_demand, sum_amounts
+from workloads.diagnosis.node_refusals import RefusalSort, SchedulerAnswer, parse_scheduler_answer
+from workloads.diagnosis.node_shortage import diagnose_by_nodes
+from workloads.diagnosis.queue_refusals import SchedulingRefusal, diagnose_by_queues, list_refusals
+from workloads.diagnosis.result import STARTS_BY_ITSELF, Diagnosis, build_sentence
+from workloads.diagnosis.volumes import diagnose_claims, diagnose_first_consumer
+from workloads.kube_objects import (
+    Object,
+    PodView,
+    build_pod_view,
+    int_or_zero,
+    nested_dict,
+    nested_list,
+    rank_pods,
+)
+
+SCHEDULER_ADVICE = (
+    "If this lasts for more than a minute, the cluster's scheduler may be missing or down: ask its "
+    "administrator."
+)
+_KEPT_PLACE = re.compile(r"Waiting for .+ to leave ")
+_PIPELINED = re.compile(r"pipelined to node (?P<node>[a-z0-9.-]{1,253})")
+_GATED = "SchedulingGated"
+_NOTHING_TO_DO = "Nothing needs to be done: others are given time to end."
+
+
+def diagnose_unplaced(
+    pods: Sequence[Object],
+    counts: Mapping[str, int],
+    pod_group: Object | None,
+    queue: Object | None,
+    nodes: Sequence[NodeCapacity],
+    events: Sequence[Object],
+    holders: Mapping[str, Decimal],
+    existing: int,
+) -> Diagnosis:
+    """Return why pods have no node; `existing` is how many pods of the gang there are."""
+    needs = [calculate_demand(pod) for pod in pods]
+    total = sum_amounts(
+        need.times(counts.get(str(nested_dict(pod, "metadata").get("name")), 1))
+        for pod, need in zip(pods, needs, strict=True)
+    )
+    refusals = list_refusals(pod_group)
+    own_queue = nested_dict(pod_group, "spec").get("queue")
+    if diagnosis := diagnose_by_queues(refusals, own_queue, total, queue):
+        return diagnosis
+    first = next(each for _, each in rank_pods([build_pod_view(pod) for pod in pods]))
+    for found in (
+        _diagnose_grouping(first, events),
+        _diagnose_gates(pods, first),
+        _diagnose_incomplete_gang(pod_group, existing, refusals, first),
+        diagnose_claims(_list_messages(pods, refusals), events),
+        _diagnose_kept_place(first, events),
+    ):
+        if found is not None:
+            return found
+    # With requests for GPU memory the amounts do not show whether a pod fits; the scheduler's own
+    # message does.
+    counted = nodes and not any(build_pod_view(pod).gpu_memory for pod in pods)
+    message = next((each.message for each in refusals if each.message), "") or first.reason
+    answer = parse_scheduler_answer(message)
+    if answer is not None and answer.knows_more:
+        return _describe_answer(answer, first)
+    by_nodes = diagnose_by_nodes(pods[0], needs, total, nodes, holders) if counted else None
+    if by_nodes is not None:
+        return replace(by_nodes, is_queued=by_nodes.help.startswith(STARTS_BY_ITSELF))
+    consumer = None if message else diagnose_first_consumer(events, first.name)
+    return consumer or _diagnose_by_scheduler(message, answer, first)
+
+
+def _list_messages(
+    pods: Sequence[Object], refusals: Sequence[SchedulingRefusal]
+) -> list[tuple[str, str]]:
+    return [(each.message, "") for each in refusals] + [
+        (each.reason, each.name) for each in map(build_pod_view, pods)
+    ]
+
+
+def _diagnose_grouping(pod: PodView, events: Sequence[Object]) -> Diagnosis | None:
+    grouping = find_newest(filter_events_about(events, pod.name), "PodGrouperWarning")
+    if grouping is None:
+        return None
+    return Diagnosis(
+        build_sentence(f"The scheduler cannot make a group of its pods: {get_text(grouping)}"),
+        "Change what it names and run it again: until then no scheduler looks at its pods.",
+    )
+
+
+def _diagnose_gates(pods: Sequence[Object], first: PodView) -> Diagnosis | None:
+    gated = sum(_is_gated(pod) for pod in pods)
+    if not gated:
+        return None
+    return Diagnosis(
+        build_sentence(
+            f"Scheduling gates hold back {gated} of its pods: until they are taken away no "
+            "scheduler looks at them"
+        ),
+        "Whoever set the gates takes them away: a queue of Kueue, or another controller.",
+        pod=first.name,
+    )
+
+
+def _is_gated(pod: Object) -> bool:
+    return any(
+        each.get("type") == "PodScheduled" and each.get("reason") == _GATED
+        for each in nested_list(pod, "status", "conditions")
+    )
+
+
+def _diagnose_incomplete_gang(
+    pod_group: Object | None,
+    existing: int,
+    refusals: Sequence[SchedulingRefusal],
+    first: PodView,
+) -> Diagnosis | None:
+    """Return that a gang waits for pods which do not exist yet."""
+    minimum = int_or_zero(nested_dict(pod_group, "spec").get("minMember"))
+    if refusals or first.reason or not 0 < existing < minimum:
+        return None
+    return Diagnosis(
+        build_sentence(
+            f"Its pods start together, and {minimum} have to exist before any starts: "
+            f"{existing} of them exist{'s' * (existing == 1)}"
+        ),
+        "The training operator makes the others. If this lasts for more than a minute, look into "
+        "the event history for what keeps it from that.",
+    )
+
+
+def _diagnose_kept_place(pod: PodView, events: Sequence[Object]) -> Diagnosis | None:
+    """Return for whom a pod waits that has a place already, as embedded scheduler and KAI say."""
+    if _KEPT_PLACE.match(pod.reason):
+        sentence = build_sentence(f"It has its place: w{pod.reason[1:]}")
+        return Diagnosis(sentence, _NOTHING_TO_DO, pod=pod.name)
+    newest = find_newest(
+        filter_events_about(events, pod.name), "Pipelined", "Unschedulable", "FailedScheduling"
+    )
+    if newest is None or newest.get("reason") != "Pipelined":
+        return None
+    match = _PIPELINED.search(get_text(newest))
+    where = f" on node {match['node']}" if match else ""
+    return Diagnosis(
+        build_sentence(f"It has its place{where}: it waits for others to leave it"),
+        _NOTHING_TO_DO,
+        pod=pod.name,
+    )
+
+
+def _diagnose_by_scheduler(message: str, answer: SchedulerAnswer | None, pod: PodView) -> Diagnosis:
+    if not message:
+        return Diagnosis(
+            "It is queued: the scheduler has not looked at its pods yet.", SCHEDULER_ADVICE
+        )
+    if answer is not None:
+        return _describe_answer(answer, pod)
+    return Diagnosis(
+        build_sentence(f"The scheduler found no place for it: {message}"),
+        STARTS_BY_ITSELF,
+        pod=pod.name,
+        is_queued=True,
+    )
+
+
+def _describe_answer(answer: SchedulerAnswer, pod: PodView) -> Diagnosis:
+    return Diagnosis(
+        build_sentence(answer.describe()),
+        answer.advise(),
+        pod=pod.name,
+        is_queued=any(each.sort is RefusalSort.ROOM for each in answer.refusals),
+    )

@@ -1,0 +1,166 @@
+"""Why a pod waits for its volumes: claims that are missing or not bound, and mounts that fail."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workloads.diagnosis.events import find_newest, get_text
+from workloads.diagnosis.result import Diagnosis, build_sentence
+from workloads.kube_objects import Object, PodView, nested_dict
+
+MOUNT_REASONS = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
+LATER_REASONS = ("Pulling", "Pulled", "Created", "Started")
+"""Reasons of events that come when the volumes and the network of a pod are there."""
+CLAIM = "PersistentVolumeClaim"
+_CLAIM_REASONS = (
+    "ProvisioningFailed",
+    "FailedBinding",
+    "WaitForFirstConsumer",
+    "WaitForPodScheduled",
+    "ExternalProvisioning",
+    "Provisioning",
+    "ProvisioningSucceeded",
+    "VolumeMismatch",
+)
+_CLAIM_ADVICE = (
+    "Check that the claim exists in the project's namespace, and that its storage class, or the "
+    "default one, can make it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _MountForm:
+    """A form of words of a failed mount; `words` may name the groups of the pattern."""
+
+    pattern: re.Pattern[str]
+    words: str
+    help: str
+
+
+_MOUNT_FORMS: Sequence[_MountForm] = (
+    _MountForm(
+        re.compile(r"(?P<sort>secret|configmap) \"(?P<name>[^\"]{1,253})\" not found", re.I),
+        "{pod} mounts the {sort} {name}, which is not there",
+        "Create it in the project's namespace, or choose another data source.",
+    ),
+    _MountForm(
+        re.compile(r"references non-existent (?P<sort>secret|config) key: (?P<name>\S{1,253})"),
+        "{pod} mounts the key {name} of a {sort}, and it has no such key",
+        "Check the keys of its Secrets and ConfigMaps.",
+    ),
+    _MountForm(
+        re.compile(r"multi-attach error for volume \"(?P<name>[^\"]{1,253})\"", re.I),
+        "The volume {name} of {pod} is still attached to another node, and may be used on one only",
+        "It starts when the pods there have ended; for pods on several nodes choose a claim with "
+        "the access mode ReadWriteMany.",
+    ),
+    _MountForm(
+        re.compile(r"access denied|permission denied", re.I),
+        "The server of a volume refuses {pod}: access is denied",
+        "Check the exported path, and that the node may mount it.",
+    ),
+    _MountForm(
+        re.compile(r"no such file or directory|is not a directory|path .{1,253} does not exist"),
+        "A volume of {pod} names a path that is not there",
+        "Check the path of the data source on the node or on its server.",
+    ),
+    _MountForm(
+        re.compile(r"timed out waiting for the condition|deadlineexceeded|connection timed out"),
+        "A volume of {pod} does not come: its node waited for it in vain",
+        "Ask the administrator whether the storage answers; the node tries again by itself.",
+    ),
+)
+
+
+def diagnose_claims(
+    messages: Sequence[tuple[str, str]], events: Sequence[Object]
+) -> Diagnosis | None:
+    """Return the claim that a pod without a node waits for: before it nobody looks for room.
+
+    `messages` are what the scheduler says, each with the pod that it is about.
+    """
+    for message, pod in messages:
+        if "persistentvolumeclaim" not in message.lower():
+            continue
+        return _diagnose_claim_by_events(events, pod) or _diagnose_claim_by_message(message, pod)
+    return None
+
+
+def _diagnose_claim_by_message(message: str, pod: str) -> Diagnosis:
+    if deleted := re.search(r'persistentvolumeclaim "([^"]{1,253})" is being deleted', message):
+        return Diagnosis(
+            build_sentence(f"It waits for a volume: the claim {deleted[1]} is being deleted"),
+            "Choose another claim, or make it anew when it is gone.",
+            pod=pod,
+        )
+    return Diagnosis(build_sentence(f"It waits for a volume: {message}"), _CLAIM_ADVICE, pod=pod)
+
+
+def _find_claim_event(events: Sequence[Object]) -> tuple[str, str, str] | None:
+    """Return the newest event about a claim that Muster made: claim, reason and text."""
+    of_claims = [
+        each for each in events if nested_dict(each, "involvedObject").get("kind") == CLAIM
+    ]
+    newest = find_newest(of_claims, *_CLAIM_REASONS)
+    if newest is None:
+        return None
+    name = str(nested_dict(newest, "involvedObject").get("name") or "")
+    return name, str(newest.get("reason")), get_text(newest)
+
+
+def _diagnose_claim_by_events(events: Sequence[Object], pod: str) -> Diagnosis | None:
+    event = _find_claim_event(events)
+    if event is None:
+        return None
+    claim, reason, text = event
+    lead = f"It waits for a volume: its claim {claim}"
+    if reason == "FailedBinding" or "no storage class is set" in text:
+        words = f"{lead} names no storage class, and there is no volume that fits"
+        advice = "Choose a storage class, or ask the administrator to set a default one."
+    elif reason in ("ProvisioningFailed", "VolumeMismatch"):
+        words = f"{lead} could not be made: {text}"
+        advice = "Choose another storage class or size, or ask the administrator of the cluster."
+    elif reason in ("ExternalProvisioning", "Provisioning"):
+        words = f"{lead} is being made"
+        advice = (
+            "If this lasts for minutes, ask the administrator whether the storage's driver works."
+        )
+    else:
+        return None
+    return Diagnosis(build_sentence(words), advice, pod=pod)
+
+
+def diagnose_first_consumer(events: Sequence[Object], pod: str) -> Diagnosis | None:
+    """Return that a claim is made once a pod has its node: it is not the cause of the wait."""
+    event = _find_claim_event(events)
+    if event is None or event[1] not in ("WaitForFirstConsumer", "WaitForPodScheduled"):
+        return None
+    words = (
+        f"Its claim {event[0]} is made where the first pod gets its node, and the scheduler has "
+        "found none yet"
+    )
+    advice = "The claim itself needs nothing: it waits for room on a node that its storage reaches."
+    return Diagnosis(build_sentence(words), advice, pod=pod)
+
+
+def diagnose_mounts(pod: PodView, pod_events: Sequence[Object]) -> Diagnosis | None:
+    """Return why a volume of a pod on a node cannot be mounted; None without such an event."""
+    event = find_newest(pod_events, *MOUNT_REASONS, *LATER_REASONS)
+    if event is None or event.get("reason") not in MOUNT_REASONS:
+        return None
+    text = get_text(event)
+    for form in _MOUNT_FORMS:
+        if match := form.pattern.search(text):
+            groups = {name: value or "" for name, value in match.groupdict().items()}
+            groups["sort"] = _describe_sort(groups.get("sort", ""))
+            words = form.words.format(pod=pod.title, **groups)
+            return Diagnosis(build_sentence(words), form.help, pod.name)
+    return Diagnosis(
+        build_sentence(f"A volume of {pod.title} cannot be mounted: {text}"),
+        "Check that the volume's source exists and may be used on this node.",
+        pod.name,
+    )
+
+
+def _describe_sort(sort: str) -> str:
+    return {"secret": "Secret"}.get(sort.lower(), "ConfigMap")
