@@ -11,6 +11,10 @@ TAKER = re.compile(
 """Who gets the room of a pod."""
 _LEAVER = re.compile(rf"\b(?P<pods>pods? of )(?P<namespace>{NAME})/{_GROUP}")
 """Whose pods leave a place for others, as the embedded scheduler says it."""
+_PREEMPTOR = re.compile(
+    r"to accommodate a workload \(UID: [^)]{0,200}\)(?P<why> due to [^;\n]{0,200})?[^\n]*"
+)
+"""For whom Kueue takes quota back: ids of a workload, and the path to its queue."""
 
 
 def strip_names(text: str, namespace: str) -> str:
@@ -19,6 +23,9 @@ def strip_names(text: str, namespace: str) -> str:
     One without a namespace may be anybody's. The lines below who got the room of a pod, which have
     the amounts of queues, go as well.
     """
+    text = _PREEMPTOR.sub(
+        lambda taken: f"to accommodate another workload{taken['why'] or ''}", text
+    )
     found = TAKER.search(text)
     if found is not None and found["namespace"] != namespace:
         text = TAKER.sub(r"\g<before>another workload", text.partition("\n")[0])

@@ -7,6 +7,7 @@ from workloads.diagnosis.causes import Confidence, FailureCause
 from workloads.diagnosis.failing import diagnose_failure
 from workloads.diagnosis.log_clues import find_clue
 from workloads.diagnosis.node_capacity import NodeCapacity, NodeLoss, ResourceAmounts
+from workloads.diagnosis.queue_position import QueuePosition, add_queue_position
 from workloads.diagnosis.result import Diagnosis
 from workloads.diagnosis.waiting import diagnose_waiting
 
@@ -16,7 +17,9 @@ __all__ = [
     "FailureCause",
     "NodeCapacity",
     "NodeLoss",
+    "QueuePosition",
     "ResourceAmounts",
+    "add_queue_position",
     "diagnose_failure",
     "diagnose_waiting",
     "find_clue",

@@ -51,7 +51,7 @@ def diagnose_unplaced(
     refusals = list_refusals(pod_group)
     own_queue = nested_dict(pod_group, "spec").get("queue")
     if diagnosis := diagnose_by_queues(refusals, own_queue, total, queue):
-        return diagnosis
+        return replace(diagnosis, is_queued=_can_start(refusals, diagnosis))
     first = next(each for _, each in rank_pods([build_pod_view(pod) for pod in pods]))
     for found in (
         _diagnose_grouping(first, events),
@@ -74,6 +74,12 @@ def diagnose_unplaced(
         return replace(by_nodes, is_queued=by_nodes.help.startswith(STARTS_BY_ITSELF))
     consumer = None if message else diagnose_first_consumer(events, first.name)
     return consumer or _diagnose_by_scheduler(message, answer, first)
+
+
+def _can_start(refusals: Sequence[SchedulingRefusal], diagnosis: Diagnosis) -> bool:
+    """Return whether the queue may take it once others give back what they use."""
+    has_queue = all(each.reason != "QueueDoesNotExist" for each in refusals)
+    return has_queue and "never start" not in diagnosis.help
 
 
 def _list_messages(

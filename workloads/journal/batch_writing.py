@@ -21,6 +21,8 @@ from workloads.states import Status
 
 _UNCHANGED_POD_FIELDS = ("id", "workload", "uid", "logs_kept")
 _POD_FIELDS = [field.name for field in Pod._meta.fields if field.name not in _UNCHANGED_POD_FIELDS]
+_MADE_KINDS = ("Pod", "PersistentVolumeClaim", "Workload")
+"""Kinds of objects that are made for a job, so that events name others than its uid."""
 _KIND_ORDER = {"job": 0, "podgroup": 1, "pod": 2}
 
 
@@ -157,7 +159,7 @@ def _find_owner(
         is_indirect = is_made_with_batch_jobs(kind) or is_of_data
         if is_about_batch_job and event.subject != name and not is_indirect:
             continue
-        is_made = event.subject_kind == "Pod" or (is_about_batch_job and is_indirect)
+        is_made = event.subject_kind in _MADE_KINDS or (is_about_batch_job and is_indirect)
         unknown = is_made or not update["job_uid"] or not event.subject_uid
         if (
             unknown

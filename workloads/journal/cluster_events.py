@@ -27,6 +27,10 @@ An earlier time belongs to something before, or is not credible.
 
 _REPLICA_NAME = re.compile(r"(.+)-[a-z]{1,16}-[0-9]{1,6}")
 _JOB_POD_NAME = re.compile(r"(.+?)(-[0-9]{1,6})?-[a-z0-9]{5}")
+_CLAIM_NAME = re.compile(r"(.+)-data-[0-9]{1,3}")
+"""The name of a claim that Muster makes for a workload (`manifests.volumes`)."""
+_KUEUE_NAME = re.compile(r"[a-z]{2,32}-(.+)-[a-z0-9]{5}")
+"""The name of Kueue's Workload for a job: its kind, its name and a hash (engine facts 4)."""
 _SECOND = timedelta(microseconds=999_999)
 _MAX_INT = (1 << 31) - 1
 
@@ -188,7 +192,7 @@ def _read_involved_object(event: Object) -> tuple[str, str, str]:
 
 
 def _guess_workload_names(kind: str, subject: str) -> tuple[str, ...]:
-    """Return the workloads whose object, pod or PodGroup may have this name."""
+    """Return the workloads whose object, pod, PodGroup or claim may have this name."""
     if kind == "PodGroup":
         name, _ = parse_pod_group_name(subject)
         return (name,) if name else ()
@@ -205,6 +209,9 @@ def _guess_workload_names(kind: str, subject: str) -> tuple[str, ...]:
             _remove_data_suffix(subject),
         )
         return tuple(dict.fromkeys((subject, *candidates))) if subject else ()
+    if pattern := {"PersistentVolumeClaim": _CLAIM_NAME, "Workload": _KUEUE_NAME}.get(kind):
+        match = pattern.fullmatch(subject)
+        return (match[1],) if match else ()
     return (subject,) if kind.endswith("Job") and subject else ()
 
 

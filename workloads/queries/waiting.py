@@ -14,10 +14,16 @@ from django.db.models import BooleanField, Count, ExpressionWrapper, F, Min, Q, 
 from clusters.models import Node
 from projects.models import User
 from projects.querysets import list_visible_project_ids
-from workloads.diagnosis import Diagnosis, NodeCapacity, diagnose_waiting
+from workloads.diagnosis import (
+    Diagnosis,
+    NodeCapacity,
+    add_queue_position,
+    diagnose_waiting,
+)
 from workloads.kube_objects import DATA_WORKER, KeptObject, Object
 from workloads.models import Event, Pod, Workload
 from workloads.queries.node_capacity import load_node_capacities
+from workloads.queries.queue_positions import load_queue_positions
 from workloads.states import ACTIVE, DATA_READY, Status, has_waited_for_data
 
 WAITING_STATUSES = ACTIVE - {Status.RUNNING, Status.PREPARING}
@@ -102,7 +108,21 @@ def diagnose_waiting_workloads(
                 diagnosis,
                 next((pod for pod, _ in rows if diagnosis.pod and pod.name == diagnosis.pod), None),
             )
-    return diagnoses
+    return _add_positions(waiting_workloads, diagnoses)
+
+
+def _add_positions(
+    workloads: Sequence[Workload], diagnoses: dict[uuid.UUID, WaitDiagnosis]
+) -> dict[uuid.UUID, WaitDiagnosis]:
+    """Add its place to what waits for its turn. At most one query."""
+    queued = [
+        each for each in workloads if each.pk in diagnoses and diagnoses[each.pk][0].is_queued
+    ]
+    places = load_queue_positions(queued)
+    return {
+        key: (add_queue_position(diagnosis, places.get(key)), pod)
+        for key, (diagnosis, pod) in diagnoses.items()
+    }
 
 
 def load_gpu_holdings(clusters: Iterable[uuid.UUID]) -> GpuHoldings:
