@@ -7,6 +7,7 @@ from workloads.diagnosis.causes import Confidence, FailureCause
 from workloads.diagnosis.failing import diagnose_failure
 from workloads.diagnosis.log_clues import find_clue
 from workloads.diagnosis.node_capacity import NodeCapacity, NodeLoss, ResourceAmounts
+from workloads.diagnosis.node_faults import NodeFault
 from workloads.diagnosis.queue_position import QueuePosition, add_queue_position
 from workloads.diagnosis.result import Diagnosis
 from workloads.diagnosis.waiting import diagnose_waiting
@@ -16,6 +17,7 @@ __all__ = [
     "Diagnosis",
     "FailureCause",
     "NodeCapacity",
+    "NodeFault",
     "NodeLoss",
     "QueuePosition",
     "ResourceAmounts",

@@ -1,6 +1,5 @@
 """Why a workload failed: the first pod, how it ended, and the line of its log that says why."""
 
-import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -8,8 +7,16 @@ from enum import IntEnum
 
 from workloads import quantities
 from workloads.diagnosis.causes import Confidence, FailureCause
+from workloads.diagnosis.container_ends import (
+    ENDED_BY_CLUSTER,
+    TERM,
+    ContainerEnd,
+    describe_end,
+)
+from workloads.diagnosis.job_ends import diagnose_by_condition
 from workloads.diagnosis.log_clues import Clue, find_clue
 from workloads.diagnosis.missing_ranks import MissingRanks, find_missing_ranks
+from workloads.diagnosis.node_faults import FAULT_HELP, NodeFault
 from workloads.diagnosis.result import Diagnosis, build_sentence
 from workloads.diagnosis.starting import FETCHER_ADVICE
 from workloads.kube_objects import (
@@ -17,11 +24,9 @@ from workloads.kube_objects import (
     Object,
     PodView,
     build_pod_view,
-    clean_text,
     filter_own_pods,
     find_true_condition,
     nested_dict,
-    nested_list,
     rank_pods,
 )
 
@@ -29,8 +34,6 @@ SAME_CAUSE_WINDOW = timedelta(seconds=15)
 """Pods that end within this time of the first may share its cause: the clock does not tell which
 pod caused it.
 """
-
-TERM, KILL = 128 + signal.SIGTERM, 128 + signal.SIGKILL
 
 
 class Cause(IntEnum):
@@ -42,36 +45,6 @@ class Cause(IntEnum):
     """Another pod's end."""
 
 
-_MORE_TIME = "Give it more time, or make the work smaller."
-_BAD_NODE = "Run it again; if this repeats, tell the administrator of the cluster about the node."
-_ENDED_BY_CLUSTER: Mapping[str, tuple[FailureCause, str]] = {
-    "Evicted": (
-        FailureCause.EVICTED,
-        "The node needed its resources back; ask for as much memory and disk as the pod uses.",
-    ),
-    "NodeLost": (FailureCause.NODE, _BAD_NODE),
-    "NodeShutdown": (FailureCause.NODE, "Run it again: the node was shut down."),
-    "Terminated": (FailureCause.NODE, "Run it again: the node was shut down."),
-    "NodeAffinity": (
-        FailureCause.NODE,
-        "Run it again: the node no longer fits what the pod asks for.",
-    ),
-    "DeadlineExceeded": (FailureCause.TIME_LIMIT, _MORE_TIME),
-    "UnexpectedAdmissionError": (FailureCause.NODE, _BAD_NODE),
-}
-
-_JOB_ENDS: Mapping[str, tuple[FailureCause, str, str]] = {
-    "BackoffLimitExceeded": (
-        FailureCause.BACKOFF_LIMIT,
-        "It was tried as often as its backoff limit allows",
-        "Look into the log of its last try.",
-    ),
-    "DeadlineExceeded": (
-        FailureCause.TIME_LIMIT,
-        "It ran longer than it was allowed to",
-        _MORE_TIME,
-    ),
-}
 _SAID_BY_LOG = frozenset(
     {
         FailureCause.ASKED_TO_END,
@@ -82,19 +55,21 @@ _SAID_BY_LOG = frozenset(
     }
 )
 """Ends of which a line of the log may say more."""
+_MAY_BE_NODE = frozenset(
+    {
+        *_SAID_BY_LOG,
+        FailureCause.GPU_FAULT,
+        FailureCause.GPU_PROGRAM,
+        FailureCause.GPU_UNUSABLE,
+        FailureCause.LOST_PEERS,
+        FailureCause.MISSING_RANK,
+    }
+)
+"""Causes that a faulty device of the node explains."""
 _MISSING_RANK_HELP = (
     "Look at what it did last, in its log: it may have died, hung, or gone another way than the "
     "others."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """How a container ended, in words, and advice that follows from that alone."""
-
-    cause: FailureCause
-    words: str
-    advice: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +94,7 @@ class _Suspect:
     @property
     def cause(self) -> Cause:
         end = self.end
-        if end is None or end.reason == "OOMKilled" or self.view.status in _ENDED_BY_CLUSTER:
+        if end is None or end.reason == "OOMKilled" or self.view.status in ENDED_BY_CLUSTER:
             return Cause.OWN
         if end.exit_code == TERM or (self.clue and self.clue.is_echo):
             return Cause.ECHO
@@ -133,12 +108,14 @@ def diagnose_failure(
     *,
     ranks: Mapping[str, int | None] | None = None,
     failed: int = 0,
+    faults: Sequence[NodeFault] = (),
 ) -> Diagnosis | None:
     """Return the first failure of a job's pods, or what the job itself reports.
 
     None when nothing failed, or when the job succeeded nevertheless. `logs` are the last lines of
     each pod's log, by pod name; a pod without any is judged by its termination message. Of a job
-    of very many pods only the first that `failed` are given, with their `ranks` by name.
+    of very many pods only the first that `failed` are given, with their `ranks` by name. `faults`
+    are those of its nodes' devices that were found while it ran.
     """
     if find_true_condition(job, "Succeeded", "Complete"):
         return None
@@ -156,8 +133,8 @@ def diagnose_failure(
     condition = find_true_condition(job, "Failed")
     if culprit is not None:
         alone = len(views) == 1 and failed <= 1
-        return _build_diagnosis(culprit, alone=alone, failed=failed)
-    return None if condition is None else _diagnose_by_condition(condition)
+        return _build_diagnosis(culprit, faults, alone=alone, failed=failed)
+    return None if condition is None else diagnose_by_condition(condition)
 
 
 def _has_failed(view: PodView) -> bool:
@@ -211,10 +188,12 @@ def _choose_culprit(suspects: Sequence[_Suspect]) -> _Suspect | None:
     )
 
 
-def _build_diagnosis(suspect: _Suspect, *, alone: bool, failed: int) -> Diagnosis:
+def _build_diagnosis(
+    suspect: _Suspect, faults: Sequence[NodeFault], *, alone: bool, failed: int
+) -> Diagnosis:
     view, clue, restarts = suspect.view, suspect.clue, suspect.view.restarts
-    end = _describe_end(suspect)
-    words, advice = end.words, (clue.help if clue else "") or end.advice
+    end = describe_end(view, suspect.pod, suspect.end)
+    words, advice = _describe_cause(suspect, end), (clue.help if clue else "") or end.advice
     if suspect.end is not None and view.is_init(suspect.end.container):
         words = (
             f"{suspect.end.container}, which has to end well before the program starts, did not: "
@@ -243,7 +222,42 @@ def _build_diagnosis(suspect: _Suspect, *, alone: bool, failed: int) -> Diagnosi
         rank=suspect.rank,
         confidence=confidence,
     )
-    return _blame_missing_ranks(diagnosis, suspect) if end.cause in _SAID_BY_LOG else diagnosis
+    if end.cause not in _SAID_BY_LOG:
+        return diagnosis
+    return _blame_node(_blame_missing_ranks(diagnosis, suspect), suspect, faults)
+
+
+def _describe_cause(suspect: _Suspect, end: ContainerEnd) -> str:
+    """Return how a pod ended, and what the line of its log means where that says more."""
+    clue = suspect.clue
+    if clue is None or not clue.words or end.cause not in _SAID_BY_LOG:
+        return end.words
+    if clue.is_echo and end.cause is FailureCause.ASKED_TO_END:
+        return end.words
+    return f"{end.words}, because {clue.words}"
+
+
+def _blame_node(diagnosis: Diagnosis, suspect: _Suspect, faults: Sequence[NodeFault]) -> Diagnosis:
+    """Return the diagnosis with the fault of the node that explains it; as it is without one."""
+    missed = suspect.missing.ranks if suspect.missing else ()
+    fault = next(
+        (
+            each
+            for each in faults
+            if each.rank in missed or (not missed and each.node == suspect.view.node)
+        ),
+        None,
+    )
+    if fault is None or diagnosis.cause not in _MAY_BE_NODE:
+        return diagnosis
+    return replace(
+        diagnosis,
+        sentence=f"{diagnosis.sentence} Node {fault.node} was faulty: {fault.text}.",
+        help=FAULT_HELP,
+        cause=FailureCause.GPU_FAULT,
+        rank=fault.rank if fault.rank is not None else diagnosis.rank,
+        confidence=Confidence.CERTAIN,
+    )
 
 
 def _blame_missing_ranks(diagnosis: Diagnosis, suspect: _Suspect) -> Diagnosis:
@@ -271,111 +285,6 @@ def _judge_cause(suspect: _Suspect, cause: FailureCause) -> tuple[FailureCause, 
         return cause, Confidence.POSSIBLE
     confidence = Confidence.POSSIBLE if clue.is_echo else Confidence.LIKELY
     return clue.cause or cause, confidence
-
-
-def _describe_end(suspect: _Suspect) -> _End:
-    view, end = suspect.view, suspect.end
-    if view.status in _ENDED_BY_CLUSTER:
-        reason = f": {view.reason}" if view.reason else ""
-        cause, advice = _ENDED_BY_CLUSTER[view.status]
-        return _End(cause, f"the cluster ended it ({view.status}){reason}", advice)
-    if end is None:
-        words = f"{view.status}{': ' if view.reason else ''}{view.reason}"
-        return _End(FailureCause.UNKNOWN, words, "")
-    if end.reason == "OOMKilled":
-        limit = _describe_memory_limit(suspect.pod, end.container)
-        return _End(
-            FailureCause.MEMORY,
-            f"it was killed for using more memory than {limit}",
-            "Ask for more CPU memory, or load less of the data at once.",
-        )
-    if end.reason in ("ContainerCannotRun", "StartError", "RunContainerError"):
-        return _End(
-            FailureCause.CANNOT_START,
-            f"its container could not be started: {end.message}",
-            "Check the command and the working directory against the image.",
-        )
-    return _describe_exit_code(end)
-
-
-def _describe_memory_limit(pod: Object, container: str) -> str:
-    containers = [
-        *nested_list(pod, "spec", "containers"),
-        *nested_list(pod, "spec", "initContainers"),
-    ]
-    limits = [
-        nested_dict(each, "resources", "limits")
-        for each in containers
-        if each.get("name") == container
-    ]
-    limit = next((each["memory"] for each in limits if each.get("memory")), None)
-    return (
-        "the node could give"
-        if limit is None
-        else f"its limit of {quantities.format_memory(quantities.parse_or_zero(limit))}"
-    )
-
-
-def _describe_exit_code(end: ContainerExit) -> _End:
-    code, number = end.exit_code, end.signal or (end.exit_code - 128 if end.exit_code > 128 else 0)
-    code_words = f"exit code {code}"
-    if code == 126:
-        return _End(
-            FailureCause.CANNOT_START,
-            f"its command cannot be executed ({code_words})",
-            "Check that the command is a program and may be executed.",
-        )
-    if code == 127:
-        return _End(
-            FailureCause.MISSING_COMMAND,
-            f"its command was not found ({code_words})",
-            "Check the command against what the image contains.",
-        )
-    try:
-        name = signal.Signals(number).name if number else ""
-    except ValueError:
-        name = ""
-    if name == "SIGKILL":
-        return _End(
-            FailureCause.KILLED,
-            f"it was killed ({name}, {code_words})",
-            (
-                "Most often the node was out of memory, or the pod did not end within its grace "
-                "period."
-            ),
-        )
-    if name == "SIGTERM":
-        return _End(
-            FailureCause.ASKED_TO_END,
-            f"it was asked to end ({name}, {code_words})",
-            "Look for what stopped it: an eviction, a preemption or another pod's failure.",
-        )
-    if name:
-        return _End(
-            FailureCause.CRASH,
-            f"it crashed with {name} ({code_words})",
-            "The program crashed in native code: check the versions of its libraries.",
-        )
-    return _End(
-        FailureCause.EXIT_CODE, f"the program ended with {code_words}", "Look into its log."
-    )
-
-
-def _diagnose_by_condition(condition: Object) -> Diagnosis:
-    reason, message = str(condition.get("reason") or ""), clean_text(condition.get("message"))
-    cause, words, advice = _JOB_ENDS.get(reason, (FailureCause.UNKNOWN, "", ""))
-    if reason.endswith("FailedValidation"):
-        cause, words = FailureCause.REFUSED, "The training operator refused it"
-        advice = "Change what it names and run it again."
-    if words:
-        sentence = build_sentence(f"{words}{': ' if message else ''}{message}")
-        return Diagnosis(sentence, advice, cause=cause, confidence=Confidence.CERTAIN)
-    return Diagnosis(
-        build_sentence(message or f"The job failed ({clean_text(reason) or 'no reason is given'})"),
-        "Look into the event history.",
-        cause=cause,
-        confidence=Confidence.POSSIBLE,
-    )
 
 
 def _parse_time(text: str) -> datetime | None:

@@ -264,8 +264,8 @@ def _parse_reason(part: str) -> NodeRefusal | None:
         is_other = form.sort is RefusalSort.ROOM and raw not in _IN_ROWS
         return NodeRefusal(
             count,
-            _fill(form.words, detail) + numbers,
-            _fill(form.words_of_many, detail) + numbers,
+            _fill_words(form.words, detail) + numbers,
+            _fill_words(form.words_of_many, detail) + numbers,
             "Ask for less: it can never fit." if "never fit" in numbers else form.help,
             RefusalSort.OTHER if is_other else form.sort,
         )
@@ -277,7 +277,7 @@ def _describe_taint(raw: str) -> str:
     return f"{key.strip()}={value.strip()}" if separator and value.strip() else key.strip()
 
 
-def _fill(words: str, detail: str) -> str:
+def _fill_words(words: str, detail: str) -> str:
     return words.replace("{}", detail) if detail else words.replace(" the taint {}", " a taint")
 
 

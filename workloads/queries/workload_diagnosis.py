@@ -7,16 +7,19 @@ from django.db.models import Count, F, Min, Q, QuerySet
 
 from projects.models import User
 from workloads import data_delivery, logbook
-from workloads.diagnosis import Diagnosis, diagnose_failure
+from workloads.diagnosis import Diagnosis, NodeFault, diagnose_failure
 from workloads.kube_objects import DATA_WORKER, build_pod_view
-from workloads.models import Log, Pod, Workload
+from workloads.models import Log, Pod, RadarFinding, Workload
 from workloads.queries import waiting
 from workloads.queries.waiting import WAITING_STATUSES
+from workloads.radar import Kind
 from workloads.states import Status
 
 MOST_LOGS = 16
 MOST_FAILED_PODS = 64
 """Pods that are read, the first that failed."""
+MOST_FAULTS = 8
+"""Faults of nodes that are read."""
 MOST_GROUPS = 5
 """Statuses of failed pods that are named."""
 TAIL_BYTES = 64 * 1024
@@ -96,6 +99,7 @@ def _diagnose_failure(workload: Workload) -> WorkloadDiagnosis | None:
         {name: tail.lines for name, tail in tails.items()},
         ranks=map_ranks(rows),
         failed=sum(count for _, count, _ in groups),
+        faults=_load_node_faults(workload),
     )
     if diagnosis is None:
         return None
@@ -106,6 +110,18 @@ def _diagnose_failure(workload: Workload) -> WorkloadDiagnosis | None:
     if tail is None or diagnosis.line_index is None:
         return WorkloadDiagnosis(diagnosis, pod)
     return WorkloadDiagnosis(diagnosis, pod, tail.log, tail.locate_line(diagnosis.line_index))
+
+
+def _load_node_faults(workload: Workload) -> list[NodeFault]:
+    """Load the faults of nodes' devices that the radar found in the attempt. One query."""
+    found = RadarFinding.objects.filter(
+        workload=workload, attempt=workload.attempt, kind=Kind.NODE.value
+    )
+    return [
+        NodeFault(each.node, each.rank, str(proof["text"]).rstrip("."))
+        for each in found[:MOST_FAULTS]
+        for proof in [proof for proof in each.proofs if proof.get("metric")][:1]
+    ]
 
 
 def map_ranks(pods: Iterable[Pod]) -> Mapping[str, int]:

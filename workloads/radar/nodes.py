@@ -3,21 +3,8 @@
 from workloads.quantities import format_count
 from workloads.radar.evidence import RankEvidence, WorkloadEvidence
 from workloads.radar.findings import Certainty, Finding, Kind, Proof
+from workloads.xids import FATAL_XIDS
 
-FATAL_XIDS = {
-    48: "a double-bit memory error",
-    62: "a halt of its microcontroller",
-    63: "a row of memory that is remapped",
-    64: "a row of memory that cannot be remapped",
-    74: "an error of NVLink",
-    79: "the device has fallen off the bus",
-    92: "many memory errors that were corrected",
-    94: "a contained memory error",
-    95: "an uncontained memory error",
-    119: "no answer of its system processor",
-    120: "an error of its system processor",
-}
-"""The Xids that are the device's fault, by NVIDIA's list of Xid errors; others come of programs."""
 MOST_FOUND = 5
 SAME_MOMENT = 20.0
 OTHERS_SECONDS = 60.0

@@ -1,0 +1,272 @@
+"""Patterns of lines that say why a program ended, with words and what would help. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workloads.diagnosis.causes import FailureCause
+from workloads.xids import FATAL_XIDS, PROGRAM_XIDS
+
+
+@dataclass(frozen=True, slots=True)
+class FailureSign:
+    """A pattern for a line in lower case, its meaning in words, and what would help.
+
+    `is_echo` says that the line rather tells of another pod's failure.
+    """
+
+    cause: FailureCause
+    pattern: re.Pattern[str]
+    words: str
+    help: str
+    is_echo: bool = False
+
+
+def _build_sign(
+    cause: FailureCause, pattern: str, words: str, help: str, *, echo: bool = False
+) -> FailureSign:
+    return FailureSign(cause, re.compile(pattern), words, help, echo)
+
+
+_FAULTY = (
+    "Run it again without its node, and tell an administrator of the node: a device of it is "
+    "faulty."
+)
+_PEERS = (
+    "This pod lost its peers: the cause is likely in another pod's log, or in the network between "
+    "the nodes."
+)
+_XID = re.compile(r"\bxid\b[^,;]{0,60}?[:= ](\d{1,3})\b")
+
+SIGNS: Sequence[FailureSign] = (
+    _build_sign(
+        FailureCause.GPU_FAULT,
+        rf"\bxid\b[^,;]{{0,60}}?[:= ](?:{'|'.join(map(str, FATAL_XIDS))})\b",
+        "its GPU is faulty",
+        _FAULTY,
+    ),
+    _build_sign(
+        FailureCause.GPU_FAULT,
+        r"uncorrectable ecc|ecc error|double.?bit error",
+        "the memory of its GPU is faulty: it could not correct an error (ECC)",
+        _FAULTY,
+    ),
+    _build_sign(
+        FailureCause.GPU_FAULT,
+        r"fallen off the bus|gpu is lost",
+        "its GPU is gone from the bus of its node",
+        _FAULTY,
+    ),
+    _build_sign(
+        FailureCause.GPU_FAULT,
+        r"nvlink.{0,60}(error|fatal|failure)|nvswitch.{0,40}fatal",
+        "a link between the GPUs of its node is faulty (NVLink)",
+        _FAULTY,
+    ),
+    _build_sign(
+        FailureCause.GPU_PROGRAM,
+        rf"\bxid\b[^,;]{{0,60}}?[:= ](?:{'|'.join(map(str, PROGRAM_XIDS))})\b"
+        r"|illegal memory access|misaligned address|illegal instruction was encountered",
+        "the program, or a library of it, used memory of the GPU that is not its own",
+        "Run it with CUDA_LAUNCH_BLOCKING=1: the log then names the line that did it.",
+    ),
+    _build_sign(
+        FailureCause.GPU_PROGRAM,
+        r"device-side assert",
+        "a check of the program failed on the GPU",
+        "Most often an index is out of its range, such as a label beyond the number of classes; "
+        "with CUDA_LAUNCH_BLOCKING=1 the log names the line.",
+    ),
+    _build_sign(
+        FailureCause.GPU_MEMORY,
+        r"cuda (error: )?out of memory|outofmemoryerror|cublas_status_alloc_failed"
+        r"|resource_exhausted: out of memory",
+        "its GPU's memory was full",
+        (
+            "The GPU's memory is full: use a smaller batch or model, or ask for a larger portion "
+            "of the GPU."
+        ),
+    ),
+    _build_sign(
+        FailureCause.SHARED_MEMORY,
+        r"bus error|unable to (open|write to|allocate) .{0,40}shm"
+        r"|insufficient shared memory|shm_open",
+        "its shared memory was full",
+        (
+            "Shared memory is full: turn on the larger shared memory, or use fewer data loader "
+            "workers."
+        ),
+    ),
+    _build_sign(
+        FailureCause.DISK_FULL,
+        r"no space left on device|disk quota exceeded",
+        "a disk was full",
+        "A disk is full: write less, or to a larger volume.",
+    ),
+    _build_sign(
+        FailureCause.MEMORY,
+        r"memoryerror|cannot allocate memory|std::bad_alloc|defaultcpuallocator",
+        "it got no more memory",
+        "The memory is full: ask for more CPU memory, or load less of the data at once.",
+    ),
+    _build_sign(
+        FailureCause.PROCESS_LIMIT,
+        r"too many open files|can't start new thread|fork: retry|"
+        r"resource temporarily unavailable",
+        "it opened more files, or started more threads, than it may",
+        "Use fewer workers of data loaders, or ask the administrator to raise the limit.",
+    ),
+    _build_sign(
+        FailureCause.CHECKPOINT,
+        r"loading state_dict|size mismatch for |unexpected key\(s\) in state_dict"
+        r"|pytorchstreamreader|archive is corrupted|safetensorerror|unpicklingerror",
+        "a checkpoint cannot be read, or is of another model",
+        "Check that the checkpoint is whole, and that the model has the shape that it had.",
+    ),
+    _build_sign(
+        FailureCause.NOT_A_NUMBER,
+        r"loss (is|became|was) (nan|inf)|(found|detected) (nan|inf)|nan or inf|non-?finite"
+        r"|floatingpointerror|returned nan values",
+        "the loss, or what it is made of, is no number any more",
+        "Lower the learning rate, clip gradients, or look for bad data; begin at a checkpoint "
+        "before it.",
+    ),
+    _build_sign(
+        FailureCause.ACCESS,
+        r"\b40[13] (client error|unauthorized|forbidden)|gatedrepoerror|invalid credentials"
+        r"|authentication failed|accessdenied|invalidaccesskeyid|nocredentialserror"
+        r"|signaturedoesnotmatch|invalid api key",
+        "a service refused it: its login is missing or may not do this",
+        "Check the credential that it uses, and what that may read.",
+    ),
+    _build_sign(
+        FailureCause.COLLECTIVES,
+        r"duplicate gpu detected|ncclinvalidusage|no socket interface found"
+        r"|mismatched nccl version|nccl version mismatch",
+        "its ranks cannot work together as they are set up (NCCL)",
+        "Give each rank a GPU of its own and the same image, and leave the network interface to "
+        "NCCL; NCCL_DEBUG=INFO says more.",
+    ),
+    _build_sign(
+        FailureCause.NETWORK,
+        r"name or service not known|name resolution|could not resolve host|getaddrinfo failed"
+        r"|nodename nor servname|no address associated with hostname|name does not resolve",
+        "it knows no address of a name",
+        "Check the name. A pod's name is known only while the pod is there: if it is that of the "
+        "master, look whether the master ended first.",
+    ),
+    _build_sign(
+        FailureCause.NETWORK,
+        r"network is unreachable|no route to host|max retries exceeded|proxyerror"
+        r"|certificate_verify_failed|certificate verify failed",
+        "it does not reach an address, or does not trust who answers there",
+        "Check the address; from the cluster a proxy may be needed, or the address be closed.",
+    ),
+    _build_sign(
+        FailureCause.GPU_UNUSABLE,
+        r"libcuda\.so",
+        "its node gave it no driver of a GPU",
+        "Ask for a GPU; if it has one, tell an administrator of the node.",
+    ),
+    _build_sign(
+        FailureCause.MISSING_MODULE,
+        r"modulenotfounderror|importerror|no module named"
+        r"|error while loading shared libraries|cannot open shared object file",
+        "its image lacks a module or a library",
+        (
+            "The image lacks a module that the program needs: add it to the image, or choose "
+            "another image."
+        ),
+    ),
+    _build_sign(
+        FailureCause.MISSING_FILE,
+        r"no such file or directory|filenotfounderror|can't open file",
+        "a file or directory that it names is not there",
+        (
+            "A path does not exist in the pod: check the command, its arguments and where the "
+            "volumes are mounted."
+        ),
+    ),
+    _build_sign(
+        FailureCause.PERMISSION,
+        r"permission denied|permissionerror|read-only file system",
+        "it may not read or write a file",
+        "The program may not use this file: check the volume's access and the user ID.",
+    ),
+    _build_sign(
+        FailureCause.ARGUMENTS,
+        r"unrecognized arguments|error: argument |the following arguments are required",
+        "the program does not take its arguments",
+        "Check the arguments of the command.",
+    ),
+    _build_sign(
+        FailureCause.MISSING_COMMAND,
+        r"command not found|executable file not found",
+        "a command that it runs is not in its image",
+        "The image has no such program: check the command.",
+    ),
+    _build_sign(
+        FailureCause.GPU_UNUSABLE,
+        r"no kernel image is available",
+        "its libraries are not made for this sort of GPU",
+        "Choose an image whose libraries are built for these GPUs, or nodes with others.",
+    ),
+    _build_sign(
+        FailureCause.GPU_UNUSABLE,
+        r"no cuda gpus are available|no nvidia driver|cuda driver version|cuda error",
+        "it could not use a GPU",
+        (
+            "The GPU could not be used as the program wanted: check the GPU devices asked for, "
+            "and that the image fits the driver."
+        ),
+    ),
+    _build_sign(
+        FailureCause.LOST_PEERS,
+        r"connection (reset|refused|closed|aborted)|broken pipe"
+        r"|connectionreseterror|connectionrefusederror|socket timeout"
+        r"|rank \d+ (was lost|closed|is gone)|peer .{0,60}closed|gloo/transport"
+        r"|store .{0,40}(timeout|timed out)|rendezvoustimeout"
+        r"|nccl.{0,80}(error|abort|timeout|timed out|unhandled|watchdog)"
+        r"|watchdog.{0,80}timeout|distbackenderror|distnetworkerror",
+        "it lost its peers",
+        _PEERS,
+        echo=True,
+    ),
+    _build_sign(
+        FailureCause.PORT_TAKEN,
+        r"address already in use|eaddrinuse",
+        "another program has the port that it wanted",
+        "Another program uses the port: let the training operator choose MASTER_PORT.",
+    ),
+    _build_sign(
+        FailureCause.CRASH,
+        r"segmentation fault|fatal python error|core dumped",
+        "it crashed in native code",
+        "The program crashed in native code: check the versions of its libraries.",
+    ),
+    _build_sign(
+        FailureCause.KILLED,
+        r"^killed$|out of memory: kill",
+        "something killed it",
+        "Something killed the program; most often the memory was full: ask for more CPU memory.",
+    ),
+)
+
+_ANY_SIGN = re.compile("|".join(sign.pattern.pattern for sign in SIGNS))
+"""Tells of most lines in one match that they have no sign."""
+
+
+def find_sign(text: str) -> FailureSign | None:
+    """Return the first sign that a line has; None without one."""
+    lower = text.lower()
+    if not _ANY_SIGN.search(lower):
+        return None
+    return next((sign for sign in SIGNS if sign.pattern.search(lower)), None)
+
+
+def describe_sign(sign: FailureSign, line: str) -> str:
+    """Return the meaning of a sign in a line; with its number where it is an Xid."""
+    xid = _XID.search(line.lower())
+    number = int(xid[1]) if xid else 0
+    meaning = FATAL_XIDS.get(number) or PROGRAM_XIDS.get(number)
+    return f"{sign.words}: Xid {number}, {meaning}" if meaning else sign.words
