@@ -55,6 +55,8 @@ _SAID_BY_LOG = frozenset(
     }
 )
 """Ends of which a line of the log may say more."""
+_LOADER_CAUSES = (FailureCause.MISSING_MODULE, FailureCause.GPU_UNUSABLE)
+"""What the loader of libraries may miss: it ends with 127, as a shell does without the command."""
 _MAY_BE_NODE = frozenset(
     {
         *_SAID_BY_LOG,
@@ -201,7 +203,7 @@ def _build_diagnosis(
         )
         if suspect.end.container.startswith("fetch-") and not (clue and clue.help):
             advice = FETCHER_ADVICE
-    if suspect.missing is not None and end.cause in _SAID_BY_LOG:
+    if suspect.missing is not None and _is_said_by_log(suspect, end.cause):
         words = (
             f"{quantities.format_ranks(suspect.missing.ranks)} did not come to the collective in "
             "which it waited"
@@ -222,15 +224,22 @@ def _build_diagnosis(
         rank=suspect.rank,
         confidence=confidence,
     )
-    if end.cause not in _SAID_BY_LOG:
+    if not _is_said_by_log(suspect, end.cause):
         return diagnosis
     return _blame_node(_blame_missing_ranks(diagnosis, suspect), suspect, faults)
+
+
+def _is_said_by_log(suspect: _Suspect, cause: FailureCause) -> bool:
+    """Return whether the log may say more than how a container ended."""
+    if cause is FailureCause.MISSING_COMMAND and suspect.clue is not None:
+        return suspect.clue.cause in _LOADER_CAUSES
+    return cause in _SAID_BY_LOG
 
 
 def _describe_cause(suspect: _Suspect, end: ContainerEnd) -> str:
     """Return how a pod ended, and what the line of its log means where that says more."""
     clue = suspect.clue
-    if clue is None or not clue.words or end.cause not in _SAID_BY_LOG:
+    if clue is None or not clue.words or not _is_said_by_log(suspect, end.cause):
         return end.words
     if clue.is_echo and end.cause is FailureCause.ASKED_TO_END:
         return end.words
@@ -279,7 +288,7 @@ def _blame_missing_ranks(diagnosis: Diagnosis, suspect: _Suspect) -> Diagnosis:
 def _judge_cause(suspect: _Suspect, cause: FailureCause) -> tuple[FailureCause, Confidence]:
     """Return what its log says where that says more than how it ended, and how sure that is."""
     clue = suspect.clue
-    if cause not in _SAID_BY_LOG:
+    if not _is_said_by_log(suspect, cause):
         return cause, Confidence.CERTAIN
     if clue is None or not clue.is_sure:
         return cause, Confidence.POSSIBLE

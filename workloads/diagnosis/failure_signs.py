@@ -36,12 +36,14 @@ _PEERS = (
     "This pod lost its peers: the cause is likely in another pod's log, or in the network between "
     "the nodes."
 )
-_XID = re.compile(r"\bxid\b[^,;]{0,60}?[:= ](\d{1,3})\b")
+_XID_LEAD = r"\bxid(?: error)?(?: ?\([^)]{0,40}\))?[:= ]+"
+"""What stands before the number of an Xid, with the address of the device in brackets."""
+_XID = re.compile(rf"{_XID_LEAD}(\d{{1,3}})\b")
 
 SIGNS: Sequence[FailureSign] = (
     _build_sign(
         FailureCause.GPU_FAULT,
-        rf"\bxid\b[^,;]{{0,60}}?[:= ](?:{'|'.join(map(str, FATAL_XIDS))})\b",
+        rf"{_XID_LEAD}(?:{'|'.join(map(str, FATAL_XIDS))})\b",
         "its GPU is faulty",
         _FAULTY,
     ),
@@ -65,7 +67,7 @@ SIGNS: Sequence[FailureSign] = (
     ),
     _build_sign(
         FailureCause.GPU_PROGRAM,
-        rf"\bxid\b[^,;]{{0,60}}?[:= ](?:{'|'.join(map(str, PROGRAM_XIDS))})\b"
+        rf"{_XID_LEAD}(?:{'|'.join(map(str, PROGRAM_XIDS))})\b"
         r"|illegal memory access|misaligned address|illegal instruction was encountered",
         "the program, or a library of it, used memory of the GPU that is not its own",
         "Run it with CUDA_LAUNCH_BLOCKING=1: the log then names the line that did it.",

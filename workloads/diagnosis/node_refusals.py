@@ -152,8 +152,8 @@ _FORMS: Sequence[_Form] = (
     _build_form(
         r"node-?group\(s\) didn't have enough (?:resources?|of mig profile): "
         r"(?P<detail>[A-Za-z0-9./_-]+(?: cores)?)",
-        "group of its topology has too {} free",
-        "groups of its topology have too {} free",
+        "is in a group of its topology with too {} free",
+        "are in groups of their topology with too {} free",
         "Ask for the topology as a preference, or for less: all of it has to fit into one group.",
     ),
     _build_form(
@@ -285,5 +285,5 @@ def _describe_refusal(refusal: NodeRefusal, total: int | None) -> str:
     if total == 1:
         return f"it {refusal.words}"
     if refusal.count is None:
-        return f"a node {refusal.words}"
+        return f"some {refusal.words_of_many}"
     return f"{refusal.count} {refusal.words if refusal.count == 1 else refusal.words_of_many}"

@@ -1,5 +1,6 @@
 """What queues refuse: the project's own, or its department's above it."""
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
@@ -8,6 +9,15 @@ from workloads import quantities
 from workloads.diagnosis.node_capacity import ResourceAmounts
 from workloads.diagnosis.result import STARTS_BY_ITSELF, Diagnosis, build_sentence
 from workloads.kube_objects import Object, clean_text, nested_dict, nested_list
+
+_LIMIT = re.compile(
+    r"Limit is (?P<limit>[\d.]+) (?P<unit>cores|GB), currently (?P<used>[\d.]+) (?:cores|GB) "
+    r"allocated and workload requested (?P<wanted>[\d.]+) (?:cores|GB)"
+)
+_QUOTA = re.compile(
+    r"Workload requested (?P<wanted>[\d.]+) (?:CPU cores|GB memory), but \S+ quota is "
+    r"(?P<limit>[\d.]+) (?P<unit>cores|GB), while (?P<used>[\d.]+) (?:cores|GB) are already"
+)
 
 
 class SchedulingRefusal(NamedTuple):
@@ -83,7 +93,11 @@ def _diagnose_by_queue(
                 "start."
             )
         return Diagnosis(
-            build_sentence(text if limit and total.gpus and used + total.gpus > limit else message),
+            build_sentence(
+                text
+                if limit and total.gpus and used + total.gpus > limit
+                else _describe_other_limit(message)
+            ),
             advice,
         )
     if reason == "NonPreemptibleOverQuota":
@@ -98,7 +112,11 @@ def _diagnose_by_queue(
         )
         advice = "Make it preemptible, ask for less, or ask an administrator for more quota."
         return Diagnosis(
-            build_sentence(text if "quota" in gpu and used + total.gpus > quota else message),
+            build_sentence(
+                text
+                if "quota" in gpu and used + total.gpus > quota
+                else _describe_other_quota(message)
+            ),
             advice,
         )
     if reason == "PreemptionDelayNotElapsed":
@@ -107,6 +125,36 @@ def _diagnose_by_queue(
             "Nothing needs to be done: others are given time to end.",
         )
     return None
+
+
+def _describe_other_limit(message: str) -> str:
+    """Describe a limit of CPU or memory by KAI's numbers; KAI's words where it gives none."""
+    numbers = _LIMIT.search(message)
+    if numbers is None:
+        return message
+    resource, unit = _describe_unit(numbers["unit"])
+    return (
+        f"Needs {numbers['wanted']}{unit} of {resource}; the project may use at most "
+        f"{numbers['limit']}{unit} and uses {numbers['used']}{unit}"
+    )
+
+
+def _describe_other_quota(message: str) -> str:
+    """Describe a quota of CPU or memory by KAI's numbers; KAI's words where it gives none."""
+    numbers = _QUOTA.search(message)
+    if numbers is None:
+        return message
+    resource, unit = _describe_unit(numbers["unit"])
+    return (
+        "It is not preemptible and so must fit into the project's quota: it needs "
+        f"{numbers['wanted']}{unit} of {resource}; the quota is {numbers['limit']}{unit}, of which "
+        f"{numbers['used']}{unit} is in use"
+    )
+
+
+def _describe_unit(unit: str) -> tuple[str, str]:
+    """Return the name of a resource, and its unit as it follows a number."""
+    return ("memory", " GB") if unit == "GB" else ("CPU", " cores")
 
 
 def _diagnose_by_department(refusal: SchedulingRefusal, total: ResourceAmounts) -> Diagnosis | None:

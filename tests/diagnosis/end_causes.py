@@ -1,0 +1,249 @@
+"""Causes for which a workload fails by what the cluster says, and by which pod was the first."""
+
+from collections.abc import Sequence
+
+from tests.diagnosis.cluster_states import end_pods, fail_job
+from tests.diagnosis.failing_causes import TRACE
+from tests.diagnosis.injected import InjectedCause
+from tests.diagnosis.special_states import fail_init
+
+LEAD = "Worker 0 (rank 1) failed first:"
+BARRIER = "RuntimeError: [Rank 0]: Rank 1 failed to pass monitoredBarrier in 30000 ms"
+WATCHDOG = (
+    "[E ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=7, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600123 milliseconds"
+)
+
+
+def _end(
+    name: str,
+    code: int,
+    words: str,
+    cause: str,
+    help: str,
+    confidence: str = "certain",
+    **more: object,
+) -> InjectedCause:
+    return InjectedCause(
+        name, end_pods(worker=code, **more), f"{LEAD} {words}.", help, cause, 1, confidence
+    )
+
+
+BY_END: Sequence[InjectedCause] = (
+    _end(
+        "limit of memory",
+        137,
+        "it was killed for using more memory than its limit of 1 GiB",
+        "memory",
+        "Ask for more CPU memory",
+        end={"reason": "OOMKilled"},
+        resources={"limits": {"memory": "1Gi"}},
+    ),
+    _end(
+        "SIGKILL",
+        137,
+        "it was killed (SIGKILL, exit code 137)",
+        "killed",
+        "out of memory",
+        "possible",
+    ),
+    _end(
+        "SIGTERM",
+        143,
+        "it was asked to end (SIGTERM, exit code 143)",
+        "asked-to-end",
+        "Look for what stopped it",
+        "possible",
+    ),
+    _end(
+        "SIGSEGV",
+        139,
+        "it crashed with SIGSEGV (exit code 139)",
+        "crash",
+        "native code",
+        "possible",
+    ),
+    _end(
+        "SIGABRT",
+        134,
+        "it crashed with SIGABRT (exit code 134)",
+        "crash",
+        "native code",
+        "possible",
+    ),
+    _end(
+        "SIGILL",
+        132,
+        "it crashed with SIGILL (exit code 132)",
+        "crash",
+        "instructions that the node's processor has not",
+        "possible",
+    ),
+    _end(
+        "command that is not there",
+        127,
+        "its command was not found (exit code 127)",
+        "missing-command",
+        "what the image contains",
+    ),
+    _end(
+        "command that is no program",
+        126,
+        "its command cannot be executed (exit code 126)",
+        "cannot-start",
+        "may be executed",
+    ),
+    _end(
+        "container that cannot start",
+        128,
+        'its container could not be started: exec: "trian": not found',
+        "cannot-start",
+        "Check the command",
+        end={"reason": "StartError", "message": 'exec: "trian": not found'},
+    ),
+    _end(
+        "exit code alone",
+        3,
+        "the program ended with exit code 3",
+        "exit-code",
+        "Look into its log",
+        "possible",
+    ),
+    _end(
+        "evicted for memory",
+        137,
+        "the cluster ended it (Evicted): The node was low on resource: memory",
+        "evicted",
+        "as much memory and disk as the pod uses",
+        reason="Evicted",
+        message="The node was low on resource: memory",
+    ),
+    _end(
+        "node that shut down",
+        137,
+        "the cluster ended it (Terminated): Pod was terminated in response to imminent node "
+        "shutdown",
+        "node",
+        "the node was shut down",
+        reason="Terminated",
+        message="Pod was terminated in response to imminent node shutdown.",
+    ),
+    _end(
+        "devices that are not healthy",
+        1,
+        "the cluster ended it (UnexpectedAdmissionError): Allocate failed due to no healthy "
+        "devices present",
+        "node",
+        "tell the administrator of the cluster about the node",
+        reason="UnexpectedAdmissionError",
+        message="Allocate failed due to no healthy devices present",
+    ),
+    InjectedCause(
+        "init container",
+        fail_init(),
+        f"{LEAD} fetch-volume-1, which has to end well before the program starts, did not: the "
+        "program ended with exit code 128.",
+        "address",
+        "exit-code",
+        1,
+    ),
+    InjectedCause(
+        "deadline of the job",
+        fail_job("DeadlineExceeded", "Job was active longer than specified deadline"),
+        "It ran longer than it was allowed to: Job was active longer than specified deadline.",
+        "Give it more time",
+        "time-limit",
+        None,
+        "certain",
+    ),
+    InjectedCause(
+        "backoff limit of the job",
+        fail_job("BackoffLimitExceeded", "Job has reached the specified backoff limit"),
+        "It was tried as often as its backoff limit allows: Job has reached the specified backoff "
+        "limit.",
+        "the log of its last try",
+        "backoff-limit",
+        None,
+        "certain",
+    ),
+    InjectedCause(
+        "spec that the operator refuses",
+        fail_job("PyTorchJobFailedValidation", "spec.pytorchReplicaSpecs: Worker is missing"),
+        "The training operator refused it: spec.pytorchReplicaSpecs: Worker is missing.",
+        "Change what it names",
+        "refused",
+        None,
+        "certain",
+    ),
+    InjectedCause(
+        "error of one rank, and the echo of the other",
+        end_pods(master=1, worker=1),
+        "Worker 0 (rank 1) failed first: the program ended with exit code 1.",
+        "Look into its log",
+        "exit-code",
+        1,
+        "likely",
+        logs={
+            "master": ("RuntimeError: Connection reset by peer",),
+            "worker": (*TRACE, "ValueError: bad data"),
+        },
+    ),
+    InjectedCause(
+        "peers that are lost",
+        end_pods(master=1),
+        "The master (rank 0) failed first: the program ended with exit code 1, because it lost its "
+        "peers.",
+        "another pod's log",
+        "lost-peers",
+        0,
+        "possible",
+        logs={"master": ("RuntimeError: [1] Connection closed by peer [10.0.0.7]:23456",)},
+    ),
+    InjectedCause(
+        "rank that did not come to a barrier",
+        end_pods(master=1),
+        "The master (rank 0) failed first: rank 1 did not come to the collective in which it "
+        "waited.",
+        "Look at what it did last",
+        "missing-rank",
+        1,
+        "certain",
+        logs={"master": (*TRACE, BARRIER)},
+    ),
+    InjectedCause(
+        "watchdog of NCCL",
+        end_pods(master=134),
+        "The master (rank 0) failed first: it crashed with SIGABRT (exit code 134), because it "
+        "lost its peers.",
+        "another pod's log",
+        "lost-peers",
+        0,
+        "possible",
+        logs={"master": (WATCHDOG,)},
+    ),
+    InjectedCause(
+        "faulty device that the radar found",
+        end_pods(worker=1),
+        f"{LEAD} the program ended with exit code 1, because it could not use a GPU. Node n1 was "
+        "faulty: Xid 48 (a double-bit memory error) on the GPU of rank 1.",
+        "Run it again without that node",
+        "gpu-fault",
+        1,
+        "certain",
+        logs={"worker": ("RuntimeError: CUDA error: unspecified launch failure",)},
+        fault="Xid 48 (a double-bit memory error) on the GPU of rank 1.",
+    ),
+    InjectedCause(
+        "rank that did not come, on a faulty node",
+        end_pods(master=1),
+        "The master (rank 0) failed first: rank 1 did not come to the collective in which it "
+        "waited. Node n1 was faulty: Xid 79 (the device has fallen off the bus) on the GPU of rank "
+        "1.",
+        "Run it again without that node",
+        "gpu-fault",
+        1,
+        "certain",
+        logs={"master": (*TRACE, BARRIER)},
+        fault="Xid 79 (the device has fallen off the bus) on the GPU of rank 1.",
+    ),
+)
