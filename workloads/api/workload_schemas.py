@@ -123,6 +123,13 @@ _DIAGNOSIS = object_schema(
         "Certain where the cluster or the library of collectives says so, likely where a line of "
         "the log does.",
     ),
+    queuePosition=describe_schema(
+        {"type": ["integer", "null"]},
+        "Its place among the workloads of its project that wait for the same; null of others.",
+    ),
+    queueLength=describe_schema(
+        {"type": ["integer", "null"]}, "How many of its project wait for the same."
+    ),
 )
 WORKLOAD = object_schema(
     [

@@ -141,6 +141,8 @@ def _serialize_diagnosis(diagnosis: Diagnosis | None) -> Body | None:
         "cause": diagnosis.cause,
         "rank": diagnosis.rank,
         "confidence": diagnosis.confidence,
+        "queuePosition": diagnosis.position,
+        "queueLength": diagnosis.queue_length,
     }
 
 

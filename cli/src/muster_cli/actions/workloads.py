@@ -292,6 +292,8 @@ def explain(workload: Workload) -> dict[str, Any]:
         "cause": diagnosis.get("cause") or "",
         "rank": diagnosis.get("rank"),
         "confidence": diagnosis.get("confidence") or "",
+        "queuePosition": diagnosis.get("queuePosition"),
+        "queueLength": diagnosis.get("queueLength"),
         "clusterMessage": workload.get("clusterMessage") or "",
         "limits": [each["message"] for each in workload.get("limits", []) if each.get("message")],
         "podChanges": [each["message"] for each in workload.get("podChanges", [])],
