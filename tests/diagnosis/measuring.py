@@ -10,8 +10,9 @@ from tests.cast import Cast
 from tests.diagnosis.injected import InjectedCause
 from tests.diagnosis.injecting import find_diagnosis, list_faults
 from workloads.models import Workload
+from workloads.queries import WorkloadDiagnosis
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 POLL_SECONDS = 0.02
 
 
@@ -47,7 +48,7 @@ def measure_until(
     cast: Cast,
     workload: Workload,
     since: float,
-    find_faults: Callable[[object], Sequence[str]],
+    find_faults: Callable[[WorkloadDiagnosis | None], Sequence[str]],
 ) -> Measurement:
     """Ask what is said of a workload until nothing is wrong with it."""
     while True:
