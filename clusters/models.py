@@ -164,6 +164,11 @@ class NodePool(models.Model):
     description = models.CharField(max_length=250, blank=True)
     label_key = models.CharField(max_length=316)
     label_value = models.CharField(max_length=63, blank=True)
+    gpu_hour_price = models.DecimalField(max_digits=12, decimal_places=4, null=True)
+    """What one GPU costs for one hour; None: reports name no money."""
+    currency = models.CharField(max_length=12, blank=True, default="", db_default="")
+    gpu_watts = models.PositiveIntegerField(null=True)
+    """What one GPU takes where it is not measured; None: that is not known."""
     version = models.PositiveIntegerField(default=1, editable=False)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"

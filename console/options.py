@@ -232,6 +232,9 @@ class Options(BaseSettings):
     sample_days: float = Field(
         90, ge=1, description="how long that is kept for the charts, thinner as it ages"
     )
+    ledger_days: float = Field(
+        800, ge=62, description="how long it is kept what became of GPU hours, by day and workload"
+    )
     metric_seconds: int = Field(
         15,
         ge=5,

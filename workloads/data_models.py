@@ -53,7 +53,12 @@ class DataPreparation(models.Model):
         indexes = [
             models.Index(
                 fields=["id"], condition=models.Q(is_open=True), name="data_preparation_open"
-            )
+            ),
+            models.Index(
+                fields=["resumed_at"],
+                condition=models.Q(resumed_at__isnull=False),
+                name="data_preparation_resumed",
+            ),
         ]
 
     def __str__(self) -> str:

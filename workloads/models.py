@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from projects.querysets import InProject
 from workloads.data_models import DataPreparation, RankDelivery
+from workloads.ledger_models import LedgerBookmark, LedgerEntry, LedgerLoss
 from workloads.metric_models import MetricRollup, MetricRow, MetricSeries
 from workloads.pod_counts import Standing
 from workloads.progress_models import LossCurve, RankProgress, TrainingProgress
@@ -26,6 +27,9 @@ __all__ = [
     "Desired",
     "Draft",
     "Event",
+    "LedgerBookmark",
+    "LedgerEntry",
+    "LedgerLoss",
     "Log",
     "LossCurve",
     "MetricRollup",
@@ -402,6 +406,13 @@ class Pod(models.Model):
         constraints = [models.UniqueConstraint(fields=["workload", "uid"], name="pod_once")]
         indexes = [
             models.Index(fields=["node", "phase"], name="pod_on_node"),
+            # The ledger asks each minute which pods held GPUs of late, beside any number of old
+            # ones.
+            models.Index(
+                fields=["vanished_at", "ended_at"],
+                condition=models.Q(gpus__gt=0),
+                name="pod_with_gpus_by_end",
+            ),
             # Of a workload's pods the first of a standing is found without reading the others.
             models.Index(
                 fields=["workload", "attempt", "standing", "rank"],

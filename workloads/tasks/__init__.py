@@ -10,6 +10,7 @@ from django.conf import settings
 from clusters.tasks import heartbeat, heartbeats, provision
 from console.celery import app
 from projects.tasks import forget
+from workloads.tasks.accounting import account_gpu_hours
 from workloads.tasks.disruptions import tell_disruptions
 from workloads.tasks.launching import launch
 from workloads.tasks.limiting import limit
@@ -26,6 +27,7 @@ from workloads.tasks.training_progress import follow_training
 from workloads.tasks.watching import watch_workloads
 
 __all__ = [
+    "account_gpu_hours",
     "follow_preparations",
     "follow_training",
     "forget",
@@ -71,6 +73,7 @@ _EVERY = {
     "workloads.tasks.measuring.thin_metrics": 60,
     "workloads.tasks.sampling.sample": settings.OPTIONS.sample_seconds,
     "workloads.tasks.sampling.thin": 3600,
+    "workloads.tasks.accounting.account_gpu_hours": 60,
 }
 
 # A message that no worker took in time is worth nothing: the next one asks for the same.

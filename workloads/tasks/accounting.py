@@ -1,0 +1,217 @@
+"""The step that adds what became of GPU time to the ledger, minute by minute.
+
+Each span of a cluster is added once: its entries and the bookmark are one transaction. A span is
+added some minutes late, when its pods' news and figures are there; after an outage the step catches
+up, and what was not measured meanwhile stays unknown.
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from time import monotonic
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from clusters.models import Cluster
+from clusters.tasks import claim_task
+from console.celery import step
+from console.chunks import split_chunks
+from workloads.ledger import AMOUNT_NAMES, Amounts, account_pod, measure_overlap
+from workloads.metrics.resolutions import Resolution
+from workloads.models import LedgerBookmark, LedgerEntry, MetricRollup
+from workloads.tasks import ledger_evidence, ledger_losses
+from workloads.tasks.ledger_evidence import NO_POOL, HoldingPod, Owner, Pool, to_milliseconds
+
+MINUTE = timedelta(minutes=1)
+LONGEST_SPAN = timedelta(minutes=10)
+"""How much one transaction adds: figures of so long are in memory at once."""
+MOST_SECONDS = 20.0
+"""How long a run begins further spans; the next one goes on."""
+PAUSE = timedelta(minutes=10)
+"""A time without this step after which nobody followed the cluster either."""
+PATIENCE = timedelta(days=3)
+"""How long a cluster that does not answer is waited for; then what is known of it counts."""
+ROLLUP_PATIENCE = timedelta(minutes=15)
+"""How long figures by the minute are waited for."""
+REMOVED_FOR = timedelta(days=1)
+"""How long the last minutes of a removed cluster are still added."""
+BATCH_SIZE = 500
+_FIELDS = (
+    *("project", "user", "workload_name", "pool_name", "price", "currency", "watts"),
+    *AMOUNT_NAMES,
+)
+
+EntryKey = tuple[uuid.UUID, Pool]
+
+
+def get_lag() -> timedelta:
+    """Return how long after a minute its pods are known: a whole listing may have to come."""
+    return timedelta(seconds=max(180, 2 * settings.OPTIONS.poll_seconds + 60))
+
+
+@step
+def account_gpu_hours() -> None:
+    """Add to the ledger what became of GPU time since the last run, of every cluster.
+
+    May run twice or late.
+    """
+    with claim_task("ledger", "all") as is_claimed:
+        if is_claimed:
+            now, deadline = timezone.now(), monotonic() + MOST_SECONDS
+            clusters = Cluster.objects.filter(
+                Q(removed_at=None) | Q(removed_at__gt=now - REMOVED_FOR)
+            )
+            for cluster in clusters.only("is_enabled", "unreachable_since").order_by("pk"):
+                _account_cluster(cluster, now, deadline)
+
+
+def _account_cluster(cluster: Cluster, now: datetime, deadline: float) -> None:
+    """Add all spans of a cluster that are due, as far as the time allows."""
+    bookmark = _open_bookmark(cluster, now)
+    due = _find_due_time(cluster, now)
+    if bookmark.held_until is not None and now < bookmark.held_until:
+        return
+    begin = bookmark.until
+    while begin < due and monotonic() < deadline:
+        midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        end = min(begin + LONGEST_SPAN, midnight, due)
+        if not account_span(cluster.pk, begin, end):
+            return
+        begin = end
+
+
+def _open_bookmark(cluster: Cluster, now: datetime) -> LedgerBookmark:
+    """Return the bookmark of a cluster, with the time of this look.
+
+    After a pause, and while a cluster does not answer, nothing is added for a while: what is known
+    of its pods is old.
+    """
+    bookmark, _ = LedgerBookmark.objects.get_or_create(
+        cluster=cluster,
+        defaults={"until": _floor_minute(now - get_lag()), "looked_at": now},
+    )
+    silent_since = cluster.unreachable_since if cluster.is_enabled else None
+    is_waited_for = silent_since is not None and now - silent_since < PATIENCE
+    if is_waited_for or now - bookmark.looked_at > PAUSE:
+        bookmark.held_until = now + get_lag()
+    bookmark.looked_at = now
+    bookmark.save(update_fields=["looked_at", "held_until"])
+    return bookmark
+
+
+def _find_due_time(cluster: Cluster, now: datetime) -> datetime:
+    """Return up to when a cluster's time may be added: what is later is not known well yet."""
+    due = _floor_minute(now - get_lag())
+    rollup = MetricRollup.objects.filter(resolution=Resolution.MINUTE).first()
+    if rollup is not None:
+        made_until = _floor_minute(ledger_evidence.EPOCH + timedelta(seconds=rollup.until))
+        if made_until > due - ROLLUP_PATIENCE:
+            due = min(due, made_until)
+    return due
+
+
+def _floor_minute(moment: datetime) -> datetime:
+    return moment.replace(second=0, microsecond=0)
+
+
+def account_span(cluster_id: uuid.UUID, begin: datetime, end: datetime) -> bool:
+    """Add a span of one day to the ledger, unless that was done already.
+
+    Returns whether this call did it.
+    """
+    pods = ledger_evidence.load_pods(cluster_id, begin, end)
+    pools = ledger_evidence.load_pools(cluster_id)
+    by_workload: dict[uuid.UUID, list[HoldingPod]] = defaultdict(list)
+    for pod in pods:
+        by_workload[pod.workload].append(pod)
+    preparing = _sum_preparing(cluster_id, begin, end)
+    workloads = sorted(by_workload.keys() | preparing.keys())
+    batches = []
+    for chunk in split_chunks(workloads, BATCH_SIZE):
+        found = _account_workloads(by_workload, chunk, pools, begin, end)
+        for workload in preparing.keys() & set(chunk):
+            found[workload, NO_POOL].preparing += preparing[workload]
+        batches.append((found, ledger_evidence.load_owners(chunk)))
+    losses = ledger_losses.load_losses(cluster_id, end)
+    with transaction.atomic():
+        # Whoever else adds this span waits here for the row, and then finds it moved on.
+        claimed = LedgerBookmark.objects.filter(cluster=cluster_id, until=begin).update(until=end)
+        if not claimed:
+            return False
+        for found, owners in batches:
+            _write_entries(found, owners, begin.date())
+        ledger_losses.write_losses(losses)
+    return True
+
+
+def _account_workloads(
+    by_workload: Mapping[uuid.UUID, Sequence[HoldingPod]],
+    chunk: Sequence[uuid.UUID],
+    pools: Mapping[str, Pool],
+    begin: datetime,
+    end: datetime,
+) -> dict[EntryKey, Amounts]:
+    """Split the time of all pods of some workloads, by workload and node pool."""
+    figures = ledger_evidence.load_figures(chunk, begin, end)
+    shares = ledger_evidence.load_waiting_shares(chunk, begin, end)
+    since, until = to_milliseconds(begin), to_milliseconds(end)
+    found: dict[EntryKey, Amounts] = defaultdict(Amounts)
+    for workload in chunk:
+        for pod in by_workload.get(workload, ()):
+            share = shares.get((workload, pod.attempt))
+            amounts = account_pod(pod.times, since, until, figures.get(pod.key, ()), share)
+            if amounts != Amounts():
+                found[workload, pools.get(pod.node, NO_POOL)].add(amounts)
+    return found
+
+
+def _sum_preparing(
+    cluster_id: uuid.UUID, begin: datetime, end: datetime
+) -> Mapping[uuid.UUID, int]:
+    since, until = to_milliseconds(begin), to_milliseconds(end)
+    sums: dict[uuid.UUID, int] = defaultdict(int)
+    for workload, milli_gpus, first, last in ledger_evidence.load_preparing(cluster_id, begin, end):
+        sums[workload] += milli_gpus * measure_overlap(since, until, first, last)
+    return {key: amount for key, amount in sums.items() if amount}
+
+
+def _write_entries(
+    found: Mapping[EntryKey, Amounts], owners: Mapping[uuid.UUID, Owner], day: date
+) -> None:
+    """Add amounts to the entries of a day. Two statements for each batch of entries."""
+    kept = _load_entries({workload for workload, _ in found}, day)
+    entries = []
+    for (workload, pool), amounts in found.items():
+        owner = owners.get(workload)
+        if owner is None:
+            # Its row went while this ran, long after it was deleted.
+            continue
+        entry = kept.get((workload, pool.key))
+        if entry is None:
+            entry = LedgerEntry(day=day, workload=workload, pool=pool.key)
+        entry.project_id, entry.user, entry.workload_name = owner.project, owner.user, owner.name
+        entry.pool_name, entry.price, entry.currency = pool.name, pool.price, pool.currency
+        entry.watts = pool.watts
+        total = entry.amounts
+        total.add(amounts)
+        entry.set_amounts(total)
+        entry.pk = None
+        entries.append(entry)
+    LedgerEntry.objects.bulk_create(
+        entries,
+        batch_size=BATCH_SIZE,
+        update_conflicts=True,
+        unique_fields=["workload", "day", "pool"],
+        update_fields=_FIELDS,
+    )
+
+
+def _load_entries(
+    workloads: Iterable[uuid.UUID], day: date
+) -> Mapping[tuple[uuid.UUID, int], LedgerEntry]:
+    rows = LedgerEntry.objects.filter(workload__in=list(workloads), day=day)
+    return {(entry.workload, entry.pool): entry for entry in rows}
