@@ -188,6 +188,13 @@ class NodePool(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def price_label(self) -> str:
+        """The price of a GPU-hour with its currency, as "2.5 EUR"; "" where none is set."""
+        if self.gpu_hour_price is None:
+            return ""
+        return f"{self.gpu_hour_price.normalize():f} {self.currency}"
+
     def matches_labels(self, labels: Mapping[str, Any]) -> bool:
         """Return whether a node with these labels is in the pool."""
         return labels.get(self.label_key) == self.label_value

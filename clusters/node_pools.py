@@ -1,5 +1,6 @@
 """Node pools: their forms and their actions, shared by the pages and the REST API."""
 
+from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -41,6 +42,28 @@ class NodePoolForm(forms.Form):
             "where it is."
         ),
     )
+    gpu_hour_price = forms.DecimalField(
+        label="Price of a GPU-hour",
+        required=False,
+        min_value=Decimal(0),
+        max_digits=12,
+        decimal_places=4,
+        widget=forms.NumberInput({"step": "any", "min": "0"}),
+        help_text="For the page GPU hours. Without it no money is shown.",
+    )
+    currency = forms.CharField(
+        required=False,
+        max_length=12,
+        widget=forms.TextInput(_PLAIN_INPUT),
+        help_text="What the price is in, as EUR or credits.",
+    )
+    gpu_watts = forms.IntegerField(
+        label="Power of a GPU in watts",
+        required=False,
+        min_value=1,
+        max_value=100_000,
+        help_text="Counts where no power is measured. Without it no energy is shown then.",
+    )
 
     def __init__(self, *args: Any, row: NodePool | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -61,8 +84,12 @@ class NodePoolForm(forms.Form):
             raise forms.ValidationError(wrong)
         return value
 
+    def clean_currency(self) -> str:
+        return str(self.cleaned_data["currency"]).replace("\x00", "").strip()
+
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
+        self._check_price(given)
         cluster = self.row.cluster if self.row else given.get("cluster")
         if cluster is not None and not self.errors:
             same = NodePool.objects.filter(
@@ -78,6 +105,16 @@ class NodePoolForm(forms.Form):
                 )
         return given
 
+    def _check_price(self, given: dict[str, Any]) -> None:
+        """Add an error where a price has no currency, or a currency no price."""
+        if self.errors.keys() & {"gpu_hour_price", "currency"}:
+            return
+        has_price = given.get("gpu_hour_price") is not None
+        if has_price and not given.get("currency"):
+            self.add_error("currency", "Say what the price is in, as EUR.")
+        elif given.get("currency") and not has_price:
+            self.add_error("gpu_hour_price", "Give a price, or take the currency away.")
+
     @staticmethod
     def values(pool: NodePool) -> dict[str, Any]:
         """Return the form's values of a pool."""
@@ -85,6 +122,9 @@ class NodePoolForm(forms.Form):
             "description": pool.description,
             "label_key": pool.label_key,
             "label_value": pool.label_value,
+            "gpu_hour_price": pool.gpu_hour_price,
+            "currency": pool.currency,
+            "gpu_watts": pool.gpu_watts,
         }
 
 
@@ -100,7 +140,7 @@ class NewNodePoolForm(NodePoolForm):
         help_text="Lower-case letters, digits and dashes. It stays.",
     )
     cluster = forms.ModelChoiceField(Cluster.objects.none(), empty_label=None)
-    field_order = ("name", "description", "cluster", "label_key", "label_value")
+    field_order = ("name", "description", "cluster", *list(NodePoolForm.base_fields)[1:])
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -199,11 +239,14 @@ def describe_hindrance(pool: NodePool, user: User) -> str:
 
 def describe_for_audit(pool: NodePool) -> dict[str, Any]:
     """Return the values of a pool that the audit log records."""
-    return {"name": pool.name} | NodePoolForm.values(pool)
+    values = {"name": pool.name} | NodePoolForm.values(pool)
+    # JSON has no decimals: as text the price stays exact.
+    price = values["gpu_hour_price"]
+    return values | {"gpu_hour_price": None if price is None else f"{price.normalize():f}"}
 
 
 def _set_fields(pool: NodePool, form: NodePoolForm) -> None:
-    for name in ("description", "label_key", "label_value"):
+    for name in NodePoolForm.base_fields:
         setattr(pool, name, form.cleaned_data[name])
 
 

@@ -2,10 +2,12 @@
 and delete them, as on the pages.
 """
 
+from decimal import Decimal
 from typing import Annotated, Any
 
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
+from msgspec import UNSET, UnsetType
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -44,7 +46,15 @@ FIELDS = {
     "createdAt": filtering.moment_field("created_at"),
     "updatedAt": filtering.moment_field("updated_at"),
 }
-PLACES = {"cluster": "clusterId", "label_key": "labelKey", "label_value": "labelValue"}
+PLACES = {
+    "cluster": "clusterId",
+    "label_key": "labelKey",
+    "label_value": "labelValue",
+    "gpu_hour_price": "gpuHourPrice",
+    "gpu_watts": "gpuWatts",
+}
+_EMPTY = {"description": "", "gpu_hour_price": None, "currency": "", "gpu_watts": None}
+"""What a replacement that does not give them leaves."""
 _REQUIRED = ("name", "clusterId", "labelKey")
 OfAnswers = Annotated[Any, describe_field("Of answers.")]
 
@@ -57,6 +67,15 @@ class NodePoolBody(AnswerFields):
     description: str | None = None
     label_key: str | None = None
     label_value: str | None = None
+    gpu_hour_price: Annotated[
+        Decimal | UnsetType | None,
+        describe_field("What a GPU costs for an hour, in the currency; null names no money."),
+    ] = UNSET
+    currency: Annotated[str | None, describe_field('As "EUR"; "" with a price of null.')] = None
+    gpu_watts: Annotated[
+        int | UnsetType | None,
+        describe_field("What a GPU takes where it is not measured; null says that it is unknown."),
+    ] = UNSET
     version: Version | None = None
     nodes: OfAnswers = None
     gpus: OfAnswers = None
@@ -89,8 +108,15 @@ class NodePoolBody(AnswerFields):
             "description": self.description,
             "label_key": self.label_key,
             "label_value": self.label_value,
+            "currency": self.currency,
         }
-        return {name: value for name, value in values.items() if value is not None}
+        typed = {name: value for name, value in values.items() if value is not None}
+        numbers = {"gpu_hour_price": self.gpu_hour_price, "gpu_watts": self.gpu_watts}
+        return typed | {
+            name: "" if value is None else str(value)
+            for name, value in numbers.items()
+            if value is not UNSET
+        }
 
 
 POOL_SCHEMA = object_schema(
@@ -104,6 +130,9 @@ POOL_SCHEMA = object_schema(
     description=TEXT,
     labelKey=TEXT,
     labelValue=TEXT,
+    gpuHourPrice={"type": ["number", "null"]},
+    currency=TEXT,
+    gpuWatts={"type": ["integer", "null"]},
     nodes=INTEGER,
     gpus=NUMBER,
     status=object_schema(phase=enum_schema("Ready", "Empty")),
@@ -206,8 +235,8 @@ class NodePoolView(ApiView):
     @extend_schema(
         operation_id="replace_node_pool",
         description=(
-            "Another label and description; a description that is not given is empty. Name and "
-            "cluster stay."
+            "Another label and description; a description, a price and a power that are not given "
+            "are empty. Name and cluster stay."
         ),
         request=schemas.body_content(NodePoolBody),
         responses={200: schemas.json_response(POOL_SCHEMA)}
@@ -236,7 +265,7 @@ class NodePoolView(ApiView):
                         )
                     ]
                 )
-        current = NodePoolForm.values(found) | ({"description": ""} if whole else {})
+        current = NodePoolForm.values(found) | (_EMPTY if whole else {})
         form = NodePoolForm(current | typed, row=found)
         quotas.require_valid(form, PLACES)
         node_pools.change(found, form, self.user, body.version)
@@ -271,6 +300,9 @@ def serialize_node_pool(pool: NodePool, counted: PoolCounts) -> dict[str, Any]:
         "description": pool.description,
         "labelKey": pool.label_key,
         "labelValue": pool.label_value,
+        "gpuHourPrice": None if pool.gpu_hour_price is None else float(pool.gpu_hour_price),
+        "currency": pool.currency,
+        "gpuWatts": pool.gpu_watts,
         "nodes": nodes,
         "gpus": float(counted.count_gpus(pool)),
         "status": {"phase": "Ready" if nodes else "Empty"},

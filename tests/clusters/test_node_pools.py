@@ -272,3 +272,44 @@ def test_a_thousand_take_no_more_queries_than_one(
         text = client.get("/node-pools?sort=-name").content.decode()
     assert len(many) == len(few) <= 10
     assert "p0999" in text
+
+
+def test_a_price_needs_a_currency_and_is_audited(
+    client: Client, cast: Cast, pool: NodePool
+) -> None:
+    client.force_login(cast.alice)
+    address = f"/node-pools/{pool.pk}/edit"
+    given = {"label_key": pool.label_key, "label_value": pool.label_value}
+    for wrong, field in (
+        ({"gpu_hour_price": "2.5"}, "currency"),
+        ({"currency": "EUR"}, "gpu_hour_price"),
+        ({"gpu_hour_price": "-1", "currency": "EUR"}, "gpu_hour_price"),
+        ({"gpu_watts": "0"}, "gpu_watts"),
+    ):
+        assert field in edit(client, address, given | wrong).context["form"].errors
+    edit(client, address, given | {"gpu_hour_price": "2.5", "currency": "EUR", "gpu_watts": "700"})
+    pool.refresh_from_db()
+    assert (pool.gpu_hour_price, pool.currency, pool.gpu_watts) == (Decimal("2.5"), "EUR", 700)
+    entry = AuditEntry.objects.get(entity="node-pool", event="update")
+    assert entry.after == {"gpu_hour_price": "2.5", "currency": "EUR", "gpu_watts": 700}
+    page = client.get(f"/node-pools/{pool.pk}").content.decode()
+    assert "2.5 EUR" in page
+    assert "700 W" in page
+
+
+def test_rest_sets_a_price_and_takes_it_away(client: Client, cast: Cast, pool: NodePool) -> None:
+    def patch(**body: Any) -> Any:
+        return client.patch(
+            f"{API}/{pool.pk}", body, content_type="application/json", **head(cast.alice)
+        )
+
+    price = {"gpuHourPrice": 2.4975, "currency": "EUR", "gpuWatts": 700}
+    answer = patch(**price)
+    assert answer.status_code == 200, answer.content
+    assert answer.json().items() >= price.items()
+    assert patch(description="x").json().items() >= price.items(), "what is not given stays"
+    refused = patch(gpuHourPrice=None)
+    assert refused.status_code == 400
+    assert "gpuHourPrice" in refused.content.decode()
+    cleared = {"gpuHourPrice": None, "currency": "", "gpuWatts": None}
+    assert patch(**cleared).json().items() >= cleared.items()
