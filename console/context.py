@@ -30,6 +30,7 @@ GROUPS = ("", WORK, ORGANISATION, ACCESS)
 
 NAVIGATION = (
     NavigationEntry("overview", "Overview", icon="layout-dashboard", permission="overview:view"),
+    NavigationEntry("usage", "GPU hours", icon="gauge", permission="workloads:view"),
     NavigationEntry("workloads", "Workloads", icon="layers", group=WORK),
     NavigationEntry("templates", "Templates", icon="bookmark", group=WORK),
     NavigationEntry("environments", "Environments", icon="container", group=WORK),

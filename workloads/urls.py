@@ -8,6 +8,7 @@ from workloads.views import (
     actions,
     data_delivery,
     details,
+    ledger,
     live,
     metrics,
     overview,
@@ -117,6 +118,8 @@ glance: list[URLPattern] = [
     path("overview", overview.overview, name="overview"),
     path("overview/allocation", overview.allocation, name="overview-allocation"),
     path("overview/<slug:chart>.csv", overview.chart, name="overview-csv"),
+    path("usage", ledger.usage, name="usage"),
+    path("projects/<int:pk>/usage", ledger.project_usage, name="project-usage"),
     path("projects/<int:pk>/now", overview.project_state, name="project-now"),
     path("nodes/<int:pk>/metric-frames", owner_metrics.node_frames, name="node-metric-frames"),
     path(

@@ -168,6 +168,8 @@ VISITS: dict[str, list[str]] = {
     "node-pool-delete": ["/node-pools/{pool}/delete"],
     "projects": ["/projects", "/projects?q=nothing-has-this-name"],
     "project": ["/projects/{project}"],
+    "project-usage": ["/projects/{project}/usage"],
+    "usage": ["/usage", "/usage?month=2026-11&by=workload", "/usage?month=2020-01"],
     "project-new": ["/projects/new"],
     "project-edit": ["/projects/{project}/edit"],
     "project-delete": ["/projects/{project}/delete", "/projects/{resting}/delete"],

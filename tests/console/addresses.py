@@ -77,6 +77,7 @@ EVERYBODYS = {
         "cluster",
     ),
     *("overview", "overview-allocation", "overview-csv"),
+    *("usage", "api-usage"),
     *(
         name
         for kind in KINDS

@@ -198,6 +198,8 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     "project": {"GET": _PROJECT["view"]},
     "project-now": {"GET": _PROJECT["view"]},
     "project-allocation": {"GET": _WORKLOAD["view"]},
+    "project-usage": {"GET": _WORKLOAD["view"]},
+    **{name: {"GET": parse_need("workloads:view", "anywhere")} for name in ("usage", "api-usage")},
     "project-metric-frames": {"GET": _WORKLOAD["view"]},
     "api-project-metrics": {"GET": _WORKLOAD["view"]},
     "api-department-metrics": {"GET": _DEPARTMENT["view"]},

@@ -27,6 +27,7 @@ from workloads.api.name_availability import WorkloadNameView
 from workloads.api.progress import ProgressView
 from workloads.api.telemetry import WorkloadsTelemetryView
 from workloads.api.timeline import TimelineView
+from workloads.api.usage import UsageView
 from workloads.specs import Architecture
 
 
@@ -173,6 +174,7 @@ urlpatterns = [
         ProjectMetricsView.as_view(),
         name="api-project-metrics",
     ),
+    path("usage", UsageView.as_view(), name="api-usage"),
     path("schema", SchemaView.as_view(), name="api-schema"),
     # The last address of the whole API: its clients read JSON only, and so get a 404 as JSON.
     re_path("", NotFoundView.as_view(), name="api-not-there"),

@@ -1,0 +1,71 @@
+"""GPU hours over REST: whose they are, filters, order, pages, and what is refused."""
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from django.test import Client
+
+from projects import tokens
+from projects.models import User
+from tests.cast import Cast
+from tests.workloads.ledger_rows import an_entry
+
+
+def get_usage(user: User, code: int = 200, **query: Any) -> Any:
+    answer = Client().get(
+        "/api/v1/usage",
+        {"month": "2026-11", **query},
+        headers={"authorization": f"Bearer {tokens.issue_token(user)[0]}"},
+    )
+    assert answer.status_code == code, answer.content
+    return answer.json()
+
+
+def test_totals_are_of_what_one_may_see(cast: Cast) -> None:
+    an_entry(cast.team_a, useful=3, idle=1, queued=5)
+    an_entry(cast.team_b, useful=7)
+    assert get_usage(cast.alice)["total"]["allocatedHours"] == 11
+    bob = get_usage(cast.bob)
+    assert bob["total"]["allocatedHours"] == 4
+    assert [each["projectName"] for each in bob["usage"]] == ["team-a"]
+    assert bob["usage"][0].items() >= {"usefulHours": 3, "idleHours": 1, "queuedHours": 5}.items()
+    assert get_usage(cast.bob, filterBy="projectName==team-b")["usage"] == []
+
+
+def test_hours_are_grouped_filtered_and_paged(cast: Cast) -> None:
+    for number in range(5):
+        an_entry(cast.team_a, f"w{number}", date(2026, 11, 1 + number), useful=1 + number)
+    found = get_usage(cast.alice, groupBy="workload", limit=2)
+    assert [each["name"] for each in found["usage"]] == ["w4", "w3"]
+    assert found["usage"][0]["user"] == "bob"
+    assert found["next"] == 2
+    assert found["total"]["usefulHours"] == 15
+    found = get_usage(cast.alice, groupBy="workload", limit=2, offset=4)
+    assert [each["name"] for each in found["usage"]] == ["w0"]
+    assert "next" not in found
+    found = get_usage(cast.alice, groupBy="day", sortBy="name", sortOrder="asc")
+    assert [each["day"] for each in found["usage"]][:2] == ["2026-11-01", "2026-11-02"]
+    found = get_usage(cast.alice, groupBy="user", filterBy="workloadName=^w1")
+    assert [(each["user"], each["usefulHours"]) for each in found["usage"]] == [("bob", 2)]
+    assert get_usage(cast.alice, month="2026-10")["usage"] == []
+
+
+def test_costs_are_told_where_they_are_known(cast: Cast) -> None:
+    an_entry(cast.team_a, useful=2)
+    assert get_usage(cast.alice)["total"].items() >= {"costs": [], "kilowattHours": None}.items()
+    an_entry(cast.team_a, "b", useful=4, price=Decimal("1.25"), currency="EUR", watts=500, pool=1)
+    total = get_usage(cast.alice)["total"]
+    assert total["costs"] == [{"currency": "EUR", "amount": 5.0}]
+    assert (total["kilowattHours"], total["hoursWithoutPrice"]) == (2.0, 2.0)
+
+
+def test_what_cannot_be_meant_is_refused(cast: Cast) -> None:
+    for query in (
+        {"month": "2026-13"},
+        {"groupBy": "cluster"},
+        {"sortBy": "x"},
+        {"filterBy": "x==1"},
+        {"limit": 0},
+    ):
+        assert get_usage(cast.bob, 400, **query)["details"]
