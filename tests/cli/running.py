@@ -71,6 +71,11 @@ for rank in range(20):
     log_paths.local_path(path).write_text(text)
     Log.objects.create(pod=pod, container="pytorch", run=0, state="complete", path=path,
                        size=len(text))
+from tests.workloads.ledger_rows import an_entry
+from datetime import date
+an_entry(cast.team_a, "train1", date(2026, 10, 5), useful=3, idle=1)
+an_entry(cast.team_a, "old", date(2026, 10, 6), useful=0.5, user="vera")
+an_entry(cast.team_b, "hidden", date(2026, 10, 6), useful=9)
 account, secret = create_service_account(cast.team_a, "ci", by=cast.alice)
 print(json.dumps(ids | {"clientId": account.client_id, "secret": secret}))
 """

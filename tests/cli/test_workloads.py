@@ -213,3 +213,17 @@ def test_a_page_is_named_and_nothing_else_is_needed(bob: CommandLine, console: C
     bob("api", "GET", "/nowhere", code=5)
     for shell in ("bash", "zsh", "fish"):
         assert "_MUSTER_COMPLETE" in bob("completion", shell).out
+
+
+def test_usage_says_what_became_of_gpu_hours(bob: CommandLine) -> None:
+    month = ("usage", "--month", "2026-10")
+    assert bob(*month).out.split()[:4] == ["NAME", "ALLOCATED", "USEFUL", "WAITING"]
+    [item] = bob(*month, "-o", "json").parse()
+    assert (item["name"], item["allocatedHours"], item["idleHours"]) == ("team-a", 4.5, 1.0)
+    lines = bob(*month, "--by", "workload", "-A", "-o", "csv").out.splitlines()
+    assert [line.split(",")[:4] for line in lines[1:]] == [
+        ["train1", "team-a", "bob", "4.0"],
+        ["old", "team-a", "vera", "0.5"],
+    ]
+    assert "Nothing held GPUs" in bob("usage", "--month", "2020-01", "--by", "user").out
+    assert "month as 2026-11" in bob("usage", "--month", "now", code=2).err

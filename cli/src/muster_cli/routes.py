@@ -25,6 +25,7 @@ LIST_WORKLOAD_PODS = Route("GET", "/api/v1/workloads/{workload_id}/pods")
 LIST_PODS = Route("GET", "/api/v1/workloads/pods")
 GET_LOGS = Route("GET", "/api/v1/workloads/{workload_id}/pods/{pod_name}/logs")
 
+LIST_USAGE = Route("GET", "/api/v1/usage")
 LIST_NODES = Route("GET", "/api/v1/nodes")
 LIST_PROJECTS = Route("GET", "/api/v1/org-unit/projects")
 LIST_TEMPLATES = Route("GET", "/api/v1/workload-templates")

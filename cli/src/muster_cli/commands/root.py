@@ -23,6 +23,7 @@ COMMANDS = {
     "submit": Entry("submit", "submit", "Submit a workload.", _WORKLOADS),
     "list": Entry("lists", "list_command", "List workloads.", _WORKLOADS),
     "top": Entry("top", "top", "Show what holds GPUs: nodes, workloads.", _WORKLOADS),
+    "usage": Entry("usage", "usage", "Show what became of GPU-hours.", _WORKLOADS),
     "get": Entry("views", "get_command", "Show workloads by name, for people or programs.", _LOOK),
     "describe": Entry("views", "describe", "Show everything about a workload.", _LOOK),
     "why": Entry(
