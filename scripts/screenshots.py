@@ -114,6 +114,8 @@ class Shot:
 SHOTS = (
     Shot("sign-in", "/sign-in"),
     Shot("overview", "/overview", chart, main=True),
+    Shot("ledger-usage", "/usage"),
+    Shot("ledger-project", "/projects/{project}/usage"),
     Shot("workloads", "/workloads", main=True),
     Shot("workloads-pods", "/workloads", pods, main=True),
     Shot("workloads-drawer", "/workloads", drawer),

@@ -31,6 +31,7 @@ from projects.scopes import TENANT, department_scope, project_scope
 from tests.cast import a_spec
 from tests.credentials import a_registry
 from tests.lively_clusters import clusters
+from tests.lively_ledger import create_ledger
 from tests.lively_workloads import WorkloadDay
 from workloads.forms import workload_copies
 from workloads.models import Draft, Sample, SavedView
@@ -82,10 +83,14 @@ class _Day(WorkloadDay):
                 name="h200",
                 label_key="kai.scheduler/node-pool",
                 label_value="h200",
+                gpu_hour_price=Decimal("2.4"),
+                currency="EUR",
+                gpu_watts=700,
                 created_by=self.people["alice"],
             ).pk,
             **clusters(self.cluster, self.now),
         }
+        create_ledger((self.a, self.b), NodePool.objects.get(pk=ids["pool"]), self.now)
         ids |= {
             "running": running.pk,
             "pending": pending.pk,
