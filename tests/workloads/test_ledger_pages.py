@@ -59,7 +59,7 @@ def test_everybody_sees_the_hours_of_their_projects(cast: Cast, sign_in: SignIn)
         page = read_page(sign_in(cast.bob), address)
         assert "secret" not in page
         assert "team-b" not in page
-        assert re.search(r"\b4\.0 <span class=\"ch-tile__of\">GPU-hours", page), "not 11"
+        assert re.search(r"\b4\.0 <span class=\"ch-tile__of\">h<", page), "not 11"
     [bob] = read_csv(sign_in(cast.bob), f"/usage{MONTH}")
     assert (bob["Project"], bob["Useful (GPU-hours)"]) == ("team-a", "3.000")
 
