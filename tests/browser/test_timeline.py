@@ -35,18 +35,20 @@ def test_the_picture_zooms_speaks_and_is_a_file(
     reclaim = page.locator(".tl-row--pod-changes .tl-shape").first
     reclaim.hover()
     expect(tip).to_contain_text("Gave 2 GPUs to another project")
-    before = read_ticks(page)
+    picture = page.locator("[data-timeline-picture]")
+    whole = read_ticks(page)
 
     # Buttons, and the wheel where one points.
     page.get_by_role("button", name="Zoom in").click()
-    assert read_ticks(page) != before
+    assert read_ticks(page) != whole
+    # The picture may have come anew meanwhile, with a later end: it is whole, not the same.
     page.get_by_role("button", name="Show all").click()
-    assert read_ticks(page) == before
+    expect(picture).not_to_have_attribute("data-zoomed", "")
     reclaim.hover()
     page.keyboard.down("Control")
     page.mouse.wheel(0, -200)
     page.keyboard.up("Control")
-    expect(page.locator("[data-timeline-picture]")).to_have_attribute("data-zoomed", "")
+    expect(picture).to_have_attribute("data-zoomed", "")
 
     # What is zoomed can be dragged.
     zoomed = read_ticks(page)
@@ -69,9 +71,9 @@ def test_the_picture_zooms_speaks_and_is_a_file(
     page.keyboard.press("ArrowDown")
     expect(tip).to_contain_text("Attempt 1, asked for by bob: Failed.")
     page.keyboard.press("Enter")
-    expect(page.locator("[data-timeline-picture]")).to_have_attribute("data-zoomed", "")
+    expect(picture).to_have_attribute("data-zoomed", "")
     page.keyboard.press("Home")
-    assert read_ticks(page) == before
+    expect(picture).not_to_have_attribute("data-zoomed", "")
     page.keyboard.press("Escape")
 
     page.get_by_text("The same as a table").click()
