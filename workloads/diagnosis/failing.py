@@ -253,11 +253,15 @@ def _blame_node(diagnosis: Diagnosis, suspect: _Suspect, faults: Sequence[NodeFa
         (
             each
             for each in faults
-            if each.rank in missed or (not missed and each.node == suspect.view.node)
+            if each.rank in missed
+            or (not missed and each.node == suspect.view.node and each.rank in (None, suspect.rank))
         ),
         None,
     )
     if fault is None or diagnosis.cause not in _MAY_BE_NODE:
+        return diagnosis
+    if not missed and suspect.clue is not None and suspect.clue.is_sure and not suspect.clue.cause:
+        # The program names an error of its own, which no device explains.
         return diagnosis
     return replace(
         diagnosis,
@@ -265,7 +269,7 @@ def _blame_node(diagnosis: Diagnosis, suspect: _Suspect, faults: Sequence[NodeFa
         help=FAULT_HELP,
         cause=FailureCause.GPU_FAULT,
         rank=fault.rank if fault.rank is not None else diagnosis.rank,
-        confidence=Confidence.CERTAIN,
+        confidence=Confidence.LIKELY,
     )
 
 

@@ -36,8 +36,12 @@ _PEERS = (
     "This pod lost its peers: the cause is likely in another pod's log, or in the network between "
     "the nodes."
 )
-_XID_LEAD = r"\bxid(?: error)?(?: ?\([^)]{0,40}\))?[:= ]+"
-"""What stands before the number of an Xid, with the address of the device in brackets."""
+_XID_LEAD = r"(?:nvrm: xid|\bxid error|\bxid(?= ?\())(?: ?\([^)]{0,40}\))?[: ]+"
+"""What stands before the number of an Xid, with the address of the device in brackets. Databases
+call a transaction's number xid, too.
+"""
+_QUIET_LEVEL = re.compile(r"^.{0,60}?\b(?:INFO|DEBUG)\b")
+"""A line that its writer took for no trouble; NCCL's alone tell of troubles at INFO."""
 _XID = re.compile(rf"{_XID_LEAD}(\d{{1,3}})\b")
 
 SIGNS: Sequence[FailureSign] = (
@@ -49,7 +53,8 @@ SIGNS: Sequence[FailureSign] = (
     ),
     _build_sign(
         FailureCause.GPU_FAULT,
-        r"uncorrectable ecc|ecc error|double.?bit error",
+        r"(?<!\bno )(?<!\b0 )(?:uncorrectable ecc|double.?bit error)"
+        r"|(?<!\bno )(?<!\b0 )(?<!correctable )ecc error",
         "the memory of its GPU is faulty: it could not correct an error (ECC)",
         _FAULTY,
     ),
@@ -61,7 +66,8 @@ SIGNS: Sequence[FailureSign] = (
     ),
     _build_sign(
         FailureCause.GPU_FAULT,
-        r"nvlink.{0,60}(error|fatal|failure)|nvswitch.{0,40}fatal",
+        r"nvlink(?!.{0,60}\b(?:no|0) (?:error|failure)).{0,60}(?:error|fatal|failure)"
+        r"|nvswitch.{0,40}fatal",
         "a link between the GPUs of its node is faulty (NVLink)",
         _FAULTY,
     ),
@@ -120,7 +126,7 @@ SIGNS: Sequence[FailureSign] = (
     ),
     _build_sign(
         FailureCause.CHECKPOINT,
-        r"loading state_dict|size mismatch for |unexpected key\(s\) in state_dict"
+        r"error\(s\) in loading state_dict|size mismatch for |unexpected key\(s\) in state_dict"
         r"|pytorchstreamreader|archive is corrupted|safetensorerror|unpicklingerror",
         "a checkpoint cannot be read, or is of another model",
         "Check that the checkpoint is whole, and that the model has the shape that it had.",
@@ -166,7 +172,7 @@ SIGNS: Sequence[FailureSign] = (
     ),
     _build_sign(
         FailureCause.GPU_UNUSABLE,
-        r"libcuda\.so",
+        r"libcuda\.so\S{0,20}: cannot open|could not (?:load|open) [^:]{0,40}libcuda\.so",
         "its node gave it no driver of a GPU",
         "Ask for a GPU; if it has one, tell an administrator of the node.",
     ),
@@ -228,7 +234,7 @@ SIGNS: Sequence[FailureSign] = (
         r"|connectionreseterror|connectionrefusederror|socket timeout"
         r"|rank \d+ (was lost|closed|is gone)|peer .{0,60}closed|gloo/transport"
         r"|store .{0,40}(timeout|timed out)|rendezvoustimeout"
-        r"|nccl.{0,80}(error|abort|timeout|timed out|unhandled|watchdog)"
+        r"|nccl(?!.{0,80}\bno error).{0,80}(error|abort|timeout|timed out|unhandled|watchdog)"
         r"|watchdog.{0,80}timeout|distbackenderror|distnetworkerror",
         "it lost its peers",
         _PEERS,
@@ -261,6 +267,8 @@ _ANY_SIGN = re.compile("|".join(sign.pattern.pattern for sign in SIGNS))
 def find_sign(text: str) -> FailureSign | None:
     """Return the first sign that a line has; None without one."""
     lower = text.lower()
+    if _QUIET_LEVEL.match(text) and "NCCL" not in text:
+        return None
     if not _ANY_SIGN.search(lower):
         return None
     return next((sign for sign in SIGNS if sign.pattern.search(lower)), None)

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from django.db.models import Count, F, Min, Q, QuerySet
+from django.utils import timezone
 
 from projects.models import User
 from workloads import data_delivery, logbook
@@ -20,6 +22,8 @@ MOST_FAILED_PODS = 64
 """Pods that are read, the first that failed."""
 MOST_FAULTS = 8
 """Faults of nodes that are read."""
+FAULT_AGE = timedelta(minutes=10)
+"""How long before the end a fault may have been over that explains it."""
 MOST_GROUPS = 5
 """Statuses of failed pods that are named."""
 TAIL_BYTES = 64 * 1024
@@ -113,9 +117,13 @@ def _diagnose_failure(workload: Workload) -> WorkloadDiagnosis | None:
 
 
 def _load_node_faults(workload: Workload) -> list[NodeFault]:
-    """Load the faults of nodes' devices that the radar found in the attempt. One query."""
+    """Load the faults of nodes' devices that the radar saw when the attempt ended. One query."""
+    seen_since = (workload.ended_at or timezone.now()) - FAULT_AGE
     found = RadarFinding.objects.filter(
-        workload=workload, attempt=workload.attempt, kind=Kind.NODE.value
+        Q(ended_at=None) | Q(ended_at__gte=seen_since),
+        workload=workload,
+        attempt=workload.attempt,
+        kind=Kind.NODE.value,
     )
     return [
         NodeFault(each.node, each.rank, str(proof["text"]).rstrip("."))
