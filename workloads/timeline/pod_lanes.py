@@ -1,5 +1,6 @@
 """The lanes of ranks: each with its pods one after another, and what happened to them. Pure."""
 
+import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -89,15 +90,20 @@ def _build_position(pod: PodFact) -> Position:
 
 def _pack_pods(pods: Iterable[PodFact]) -> Iterator[Position]:
     """Yield as few positions for pods as existed at once, each with pods that follow."""
-    ends: list[float] = []
+    taken: list[tuple[float, int]] = []
+    free: list[int] = []
     packed: list[Position] = []
     for pod in sorted(pods, key=lambda each: find_begin(each) or 0.0):
         begin = find_begin(pod) or 0.0
-        place = next((at for at, end in enumerate(ends) if end <= begin), len(ends))
-        if place == len(ends):
-            ends.append(0.0)
+        while taken and taken[0][0] <= begin:
+            heapq.heappush(free, heapq.heappop(taken)[1])
+        if free:
+            place = heapq.heappop(free)
+        else:
+            place = len(packed)
             packed.append(Position(f"pod-{place}", f"Pod {place + 1}", "", None, False))
-        ends[place] = float("inf") if pod.ended_at is None else pod.ended_at
+        end = float("inf") if pod.ended_at is None else pod.ended_at
+        heapq.heappush(taken, (end, place))
         packed[place].pods.append(pod)
     if len(packed) == 1:
         packed[0].title = "Pod"
