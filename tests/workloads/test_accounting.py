@@ -11,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from clusters.models import Node, NodePool
+from clusters.models import Cluster, Node, NodePool
 from tests.cast import Cast
 from tests.workloads.ledger_rows import a_gpu_pod, an_entry, build_moment, record_figures, use_gpus
 from tests.workloads.table_rows import NOON, a_workload, an_event
@@ -154,6 +154,49 @@ def test_a_cluster_that_does_not_answer_is_waited_for(cast: Cast, at_noon: SetCl
         at_noon(minute)
         account_gpu_hours()
     assert load_minutes() == {"unknown": 11}
+
+
+def test_the_time_of_a_disabled_cluster_is_left_out(cast: Cast, at_noon: SetClock) -> None:
+    """Nobody knows what its pods do; it goes on when the cluster is followed again."""
+    a_gpu_pod(a_workload(cast.team_a, by=cast.bob), gpus="8")
+    account_until(at_noon, 5)
+    Cluster.objects.update(is_enabled=False, disabled_at=build_moment(7))
+    for minute in range(10, 120, 9):
+        at_noon(minute)
+        account_gpu_hours()
+    assert sum(load_minutes().values()) == 8 * 7
+    Cluster.objects.update(is_enabled=True, disabled_at=None)
+    for minute in (120, 121, 122, 123, 124, 125):
+        at_noon(minute)
+        account_gpu_hours()
+    left_out = 118 - 7
+    assert sum(load_minutes().values()) == 8 * (125 - left_out)
+
+
+def test_a_moment_without_readiness_makes_no_start_of_what_ran(
+    cast: Cast, at_noon: SetClock
+) -> None:
+    """It is learned late, when the pod is ready again."""
+    state = {"running": {"startedAt": build_moment(1).isoformat()}}
+    data = {"status": {"containerStatuses": [{"name": "c", "state": state}]}}
+    pod = a_gpu_pod(a_workload(cast.team_a, by=cast.bob), gpus="1", ready=0, data=data)
+    Pod.objects.filter(pk=pod.pk).update(ready_at=build_moment(59))
+    for minute in (60, 64, 65, 66):
+        at_noon(minute)
+        account_gpu_hours()
+    assert load_minutes() == {Kind.STARTING: 1, Kind.UNKNOWN: 65}
+
+
+def test_what_stopped_preparing_wanted_gpus_until_then(cast: Cast, at_noon: SetClock) -> None:
+    workload = a_workload(cast.team_a, by=cast.bob, gpus_requested=Decimal(4))
+    made = DataPreparation.objects.create(
+        workload=workload, attempt=workload.attempt, wanted=10, created_at=build_moment(0)
+    )
+    account_until(at_noon, 5)
+    DataPreparation.objects.filter(pk=made.pk).update(is_open=False)
+    Workload.objects.filter(pk=workload.pk).update(ended_at=build_moment(8))
+    account_until(at_noon, 12)
+    assert load_minutes() == {Kind.PREPARING: 4 * 8}
 
 
 def test_names_outlive_the_workload(cast: Cast, at_noon: SetClock) -> None:

@@ -13,7 +13,7 @@ from workloads.ledger.amounts import Amounts
 class PodTimes:
     """A pod with GPUs: what it holds, and when its states began; None where that has not happened.
 
-    `running` is since when its containers run, or are ready where somebody asks them.
+    `running` is since when its containers run.
     """
 
     milli_gpus: int

@@ -34,12 +34,15 @@ MOST_SECONDS = 20.0
 PAUSE = timedelta(minutes=10)
 """A time without this step after which nobody followed the cluster either."""
 PATIENCE = timedelta(days=3)
-"""How long a cluster that does not answer is waited for; then what is known of it counts."""
+"""How long a cluster that does not answer is waited for; then the time from its silence on is left
+out.
+"""
 ROLLUP_PATIENCE = timedelta(minutes=15)
 """How long figures by the minute are waited for."""
 REMOVED_FOR = timedelta(days=1)
 """How long the last minutes of a removed cluster are still added."""
 BATCH_SIZE = 500
+_CLUSTER_FIELDS = ("is_enabled", "disabled_at", "unreachable_since", "removed_at")
 _FIELDS = (
     *("project", "user", "workload_name", "pool_name", "price", "currency", "watts"),
     *AMOUNT_NAMES,
@@ -65,7 +68,7 @@ def account_gpu_hours() -> None:
             clusters = Cluster.objects.filter(
                 Q(removed_at=None) | Q(removed_at__gt=now - REMOVED_FOR)
             )
-            for cluster in clusters.only("is_enabled", "unreachable_since").order_by("pk"):
+            for cluster in clusters.only(*_CLUSTER_FIELDS).order_by("pk"):
                 _account_cluster(cluster, now, deadline)
 
 
@@ -73,15 +76,33 @@ def _account_cluster(cluster: Cluster, now: datetime, deadline: float) -> None:
     """Add all spans of a cluster that are due, as far as the time allows."""
     bookmark = _open_bookmark(cluster, now)
     due = _find_due_time(cluster, now)
-    if bookmark.held_until is not None and now < bookmark.held_until:
+    blind_since = _find_blind_since(cluster, now)
+    if blind_since is None and bookmark.held_until is not None and now < bookmark.held_until:
         return
     begin = bookmark.until
-    while begin < due and monotonic() < deadline:
+    last = due if blind_since is None else min(due, _floor_minute(blind_since))
+    while begin < last and monotonic() < deadline:
         midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-        end = min(begin + LONGEST_SPAN, midnight, due)
+        end = min(begin + LONGEST_SPAN, midnight, last)
         if not account_span(cluster.pk, begin, end):
             return
         begin = end
+    if last <= begin < due:
+        LedgerBookmark.objects.filter(cluster=cluster.pk, until=begin).update(until=due)
+
+
+def _find_blind_since(cluster: Cluster, now: datetime) -> datetime | None:
+    """Return since when nobody knows what a cluster's pods do, so that nothing counts; else None.
+
+    It is disabled, or has not answered for longer than it is waited for.
+    """
+    if cluster.removed_at is not None:
+        return None
+    if not cluster.is_enabled:
+        return cluster.disabled_at or now
+    silent_since = cluster.unreachable_since
+    is_given_up = silent_since is not None and now - silent_since >= PATIENCE
+    return silent_since if is_given_up else None
 
 
 def _open_bookmark(cluster: Cluster, now: datetime) -> LedgerBookmark:
@@ -94,9 +115,8 @@ def _open_bookmark(cluster: Cluster, now: datetime) -> LedgerBookmark:
         cluster=cluster,
         defaults={"until": _floor_minute(now - get_lag()), "looked_at": now},
     )
-    silent_since = cluster.unreachable_since if cluster.is_enabled else None
-    is_waited_for = silent_since is not None and now - silent_since < PATIENCE
-    if is_waited_for or now - bookmark.looked_at > PAUSE:
+    is_silent = cluster.unreachable_since is not None or not cluster.is_enabled
+    if (is_silent and cluster.removed_at is None) or now - bookmark.looked_at > PAUSE:
         bookmark.held_until = now + get_lag()
     bookmark.looked_at = now
     bookmark.save(update_fields=["looked_at", "held_until"])

@@ -76,7 +76,7 @@ def to_milliseconds(moment: datetime) -> int:
 
 def load_pods(cluster_id: uuid.UUID, begin: datetime, end: datetime) -> Sequence[HoldingPod]:
     """Load the pods with GPUs that existed between two moments. Two queries, and one for each
-    500 pods that are not ready.
+    500 pods that were not ready before.
     """
     rows = (
         Pod.objects.filter(
@@ -94,7 +94,7 @@ def load_pods(cluster_id: uuid.UUID, begin: datetime, end: datetime) -> Sequence
         )
     )
     pods = list(rows.iterator(chunk_size=2000))
-    unclear = [pod.pk for pod in pods if pod.node and _find_ready_time(pod) is None]
+    unclear = [pod.pk for pod in pods if pod.node and not _is_ready_before(pod, begin)]
     lead = connections.clock_offset(cluster_id)
     moments: dict[int, tuple[datetime | None, datetime | None]] = {}
     for chunk in split_chunks(unclear):
@@ -105,6 +105,15 @@ def load_pods(cluster_id: uuid.UUID, begin: datetime, end: datetime) -> Sequence
 
 def _find_ready_time(pod: Pod) -> datetime | None:
     return pod.ready_at if pod.is_ready and pod.started_at is not None else None
+
+
+def _is_ready_before(pod: Pod, begin: datetime) -> bool:
+    """Return whether a pod runs for the whole span, so that its object need not be read.
+
+    One that became ready later may have run long before: it was not ready for a while.
+    """
+    ready = _find_ready_time(pod)
+    return ready is not None and ready <= begin
 
 
 def _read_moments(data: Any, lead: timedelta) -> tuple[datetime | None, datetime | None]:
@@ -132,6 +141,7 @@ def _build_pod(
 ) -> HoldingPod:
     scheduled, containers = moments
     placed = pod.started_at or scheduled if pod.node else None
+    runs = [each for each in (_find_ready_time(pod), containers) if each is not None]
     ends = [each for each in (pod.ended_at, pod.vanished_at) if each is not None]
     if pod.phase in _FINISHED and pod.ended_at is None:
         # Evicted before its containers ended, so nobody says when: from here on it holds nothing.
@@ -140,7 +150,7 @@ def _build_pod(
         int((pod.gpus or 0) * 1000),
         created=_convert(pod.created_at),
         placed=_convert(placed),
-        running=_convert(_find_ready_time(pod) or containers),
+        running=_convert(min(runs, default=None)),
         ended=_convert(min(ends, default=None)),
     )
     return HoldingPod(pod.pk, pod.workload_id, pod.attempt, pod.node, times)
@@ -221,7 +231,10 @@ def load_preparing(
     One query.
     """
     rows = DataPreparation.objects.filter(
-        Q(is_open=True) | Q(resumed_at__gt=begin),
+        Q(is_open=True)
+        | Q(resumed_at__gt=begin)
+        | Q(failed_at__gt=begin)
+        | Q(workload__ended_at__gt=begin),
         wanted__gt=0,
         created_at__lt=end,
         workload__cluster=cluster_id,

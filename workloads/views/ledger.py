@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
-from django.db.models import Max
+from django.db.models import Min, QuerySet
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.views.decorators.cache import never_cache
@@ -39,7 +39,9 @@ def usage(request: Request) -> HttpResponseBase:
     """Show what became of the GPU hours of all projects whose workloads the reader may see."""
     access.require_anywhere(request.user, Verb.VIEW, Entity.WORKLOADS)
     entries = LedgerEntry.objects.visible_to(request.user)
-    return _render_usage(request, entries, tuple(Grouping), {"heading": "GPU hours"})
+    projects = Project.objects.visible_to(request.user)
+    context = {"heading": "GPU hours", "known_until": _find_known_until(projects)}
+    return _render_usage(request, entries, tuple(Grouping), context)
 
 
 @require_safe
@@ -50,8 +52,21 @@ def project_usage(request: Request, pk: int) -> HttpResponseBase:
     access.require(request.user, Verb.VIEW, Entity.WORKLOADS, project_scope(project))
     entries = LedgerEntry.objects.filter(project=project.pk)
     groupings = (Grouping.USER, Grouping.WORKLOAD, Grouping.DAY)
-    context = {"heading": f"GPU hours of {project.name}", "project": project}
+    context = {
+        "heading": f"GPU hours of {project.name}",
+        "project": project,
+        "known_until": _find_known_until(Project.objects.filter(pk=project.pk)),
+    }
     return _render_usage(request, entries, groupings, context)
+
+
+def _find_known_until(projects: QuerySet[Project]) -> datetime | None:
+    """Return up to when all clusters of some projects are counted; None before the first."""
+    bookmarks = LedgerBookmark.objects.filter(
+        cluster__removed_at=None, cluster__in=projects.order_by().values("cluster")
+    )
+    known_until: datetime | None = bookmarks.aggregate(at=Min("until"))["at"]
+    return known_until
 
 
 def _render_usage(
@@ -82,7 +97,6 @@ def _render_usage(
             "groupings": [(each, TITLES[each]) for each in groupings],
             "grouping": grouping,
             "total": total,
-            "known_until": LedgerBookmark.objects.aggregate(at=Max("until"))["at"],
             **_build_month_context(month, min(first, month), get_month(today)),
             **_build_pictures(rows, groupings[0], month, total, today),
             **build_empty_state(
