@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workloads.diagnosis.causes import FailureCause
+from workloads.diagnosis.node_faults import FAULT_HELP
 from workloads.xids import FATAL_XIDS, PROGRAM_XIDS
 
 
@@ -28,10 +29,6 @@ def _build_sign(
     return FailureSign(cause, re.compile(pattern), words, help, echo)
 
 
-_FAULTY = (
-    "Run it again without its node, and tell an administrator of the node: a device of it is "
-    "faulty."
-)
 _PEERS = (
     "This pod lost its peers: the cause is likely in another pod's log, or in the network between "
     "the nodes."
@@ -49,27 +46,27 @@ SIGNS: Sequence[FailureSign] = (
         FailureCause.GPU_FAULT,
         rf"{_XID_LEAD}(?:{'|'.join(map(str, FATAL_XIDS))})\b",
         "its GPU is faulty",
-        _FAULTY,
+        FAULT_HELP,
     ),
     _build_sign(
         FailureCause.GPU_FAULT,
         r"(?<!\bno )(?<!\b0 )(?:uncorrectable ecc|double.?bit error)"
         r"|(?<!\bno )(?<!\b0 )(?<!correctable )ecc error",
         "the memory of its GPU is faulty: it could not correct an error (ECC)",
-        _FAULTY,
+        FAULT_HELP,
     ),
     _build_sign(
         FailureCause.GPU_FAULT,
         r"fallen off the bus|gpu is lost",
         "its GPU is gone from the bus of its node",
-        _FAULTY,
+        FAULT_HELP,
     ),
     _build_sign(
         FailureCause.GPU_FAULT,
         r"nvlink(?!.{0,60}\b(?:no|0) (?:error|failure)).{0,60}(?:error|fatal|failure)"
         r"|nvswitch.{0,40}fatal",
         "a link between the GPUs of its node is faulty (NVLink)",
-        _FAULTY,
+        FAULT_HELP,
     ),
     _build_sign(
         FailureCause.GPU_PROGRAM,
