@@ -17,7 +17,7 @@ from pathlib import Path
 BASE = Path(__file__).resolve().parent.parent
 PRODUCT = ("console", "projects", "clusters", "environments", "workloads")
 """The floors of the console, lowest first."""
-ROOMS = (*PRODUCT, "cli", "delivery", "scheduling", "localkube")
+ROOMS = (*PRODUCT, "cli", "delivery", "simulation", "scheduling", "localkube")
 PACKAGES = {"muster_cli": "cli", "muster_delivery": "delivery", "taas": "delivery"}
 """Packages that lie in the folder `src` of a room of another name."""
 LAYOUT = {

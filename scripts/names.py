@@ -13,7 +13,8 @@ from pathlib import Path
 BASE = Path(__file__).resolve().parent.parent
 
 FOLDERS = ("console", "projects", "clusters", "environments", "workloads", "localkube")
-FOLDERS += ("scheduling", "examples", "cli", "delivery", "benchmarks", "scripts", "tests")
+FOLDERS += ("scheduling", "simulation", "examples", "cli", "delivery", "benchmarks")
+FOLDERS += ("scripts", "tests")
 
 PARTICIPLES = """
 asked became become begun bound bought brought built caught chosen come cut dealt done drawn driven

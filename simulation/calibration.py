@@ -1,0 +1,92 @@
+"""How right forecasts were, and how much wider their intervals have to be.
+
+The margins are conformal: those that would have made past intervals right as often as they claim
+(Romano, Patterson and Candès 2019, conformalized quantile regression, section 4).
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+LEAST_OUTCOMES = 20
+"""Outcomes below which no margin is computed: intervals stay as they were drawn."""
+
+COVERAGE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class PastInterval:
+    """An interval that was forecast, and what came; all in seconds from the forecast.
+
+    `start` is None while the work has not started, which is later than `latest` by then.
+    """
+
+    earliest: float
+    latest: float
+    start: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityPoint:
+    """How often a start came by the time of which a share of `expected` was forecast."""
+
+    expected: float
+    observed: float
+    count: int
+
+
+def compute_margin(past: Iterable[PastInterval], coverage: float = COVERAGE) -> float:
+    """Return the factor by which intervals have to be widened, or narrowed, to cover as often.
+
+    It is a margin on the logarithms of times, since an error of a minute matters for a start in
+    five of them and not for one tomorrow. 0 leaves intervals as they are, as with few outcomes.
+    """
+    scores = sorted(
+        max(_log(each.earliest) - _log(each.start), _log(each.start) - _log(each.latest))
+        for each in past
+    )
+    if len(scores) < LEAST_OUTCOMES:
+        return 0.0
+    rank = math.ceil((len(scores) + 1) * coverage)
+    return scores[min(rank, len(scores)) - 1]
+
+
+def widen_interval(
+    earliest: float, likely: float, latest: float, margin: float
+) -> tuple[float, float]:
+    """Return an interval moved by a margin; the likely start stays inside it."""
+    low, high = _power(_log(earliest) - margin), _power(_log(latest) + margin)
+    return max(0.0, min(low, likely)), max(high, likely)
+
+
+def compute_reliability(
+    shares: Sequence[float], outcomes: Iterable[tuple[Sequence[float], float]]
+) -> Sequence[ReliabilityPoint]:
+    """Return for each quantile how often a start came no later than it was forecast.
+
+    `outcomes` are the forecast quantiles, one for each of `shares`, and the true start.
+    """
+    counts = [0] * len(shares)
+    total = 0
+    for quantiles, start in outcomes:
+        total += 1
+        for index, quantile in enumerate(quantiles):
+            counts[index] += start <= quantile
+    if not total:
+        return []
+    return [
+        ReliabilityPoint(share, count / total, total)
+        for share, count in zip(shares, counts, strict=True)
+    ]
+
+
+SHORTEST = 30.0
+"""Seconds to which times are added before their logarithm: shorter ones are all alike."""
+
+
+def _log(seconds: float) -> float:
+    return math.log(max(seconds, 0.0) + SHORTEST)
+
+
+def _power(value: float) -> float:
+    return math.exp(min(value, 700.0)) - SHORTEST
