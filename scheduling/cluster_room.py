@@ -72,6 +72,37 @@ class ClusterRoom:
             self.has_leaving = True
         self.version = next(self._versions)
 
+    def remove_pod(self, pod: Pod) -> None:
+        """Count a pod no longer that had a node, and did not leave it before."""
+        room = self._rooms_by_name.get(pod.node)
+        if room is not None:
+            demand = self._shapes.get_demand(pod.shape)
+            self._change_room(room, demand, pod.devices, -1, at_once=True)
+            self.version = next(self._versions)
+
+    def copy(self) -> "ClusterRoom":
+        """Return a room that changes on its own."""
+        copy = ClusterRoom((), self._shapes)
+        copy.rooms = [room.copy() for room in self.rooms]
+        copy._rooms_by_name = {room.node.name: room for room in copy.rooms}
+        copy._indexes, copy.device_count = self._indexes, self.device_count
+        copy.has_leaving, copy._is_bounded = self.has_leaving, self._is_bounded
+        copy._idle, copy._free_pods = dict(self._idle), dict(self._free_pods)
+        copy._places = {key: places.copy() for key, places in self._places.items()}
+        copy._changes = list(self._changes)
+        return copy
+
+    def empty_leaving(self) -> None:
+        """Let all leave who are leaving: what is free later is free now."""
+        for room in self.rooms:
+            if room.later is not room.now:
+                self._changes.append(self._indexes[room.node.name])
+                self._sum_up(room, -1)
+                room.now = room.later
+                self._sum_up(room, 1)
+        self.has_leaving = False
+        self.version = next(self._versions)
+
     def evict_pod(self, pod: Pod) -> None:
         """Count a running pod as leaving."""
         self._change_later(pod, -1)
@@ -261,6 +292,13 @@ class ShapePlaces:
         """How much each node is preferred, by its index: the smallest most."""
         self.devices: dict[int, tuple[int, ...]] = {}
         """The devices that such a pod gets there."""
+
+    def copy(self) -> "ShapePlaces":
+        copy = ShapePlaces()
+        copy.most, copy.position = self.most, self.position
+        copy._most, copy.ranks = dict(self._most), dict(self.ranks)
+        copy.devices = dict(self.devices)
+        return copy
 
     def put_node(
         self, index: int, rank: tuple[Number, ...], devices: tuple[int, ...], most: int

@@ -23,7 +23,7 @@ def decide(state: ClusterState) -> Decision:
     queues.replace_queues(state.queues)
     room = ClusterRoom(state.nodes, shapes)
     for gang in gangs:
-        _book_gang(queues, shapes, gang)
+        book_gang(queues, shapes, gang)
         for pod in gang.placed.values():
             room.add_pod(pod)
     bindings: list[Binding] = []
@@ -74,7 +74,8 @@ def sum_capacity(nodes: Iterable[Node]) -> Amounts:
     return total
 
 
-def _book_gang(queues: Queues, shapes: ShapeTable, gang: GangBook) -> None:
+def book_gang(queues: Queues, shapes: ShapeTable, gang: GangBook, sign: int = 1) -> None:
+    """Count all pods of a gang in its queues, or with `sign` -1 no longer."""
     active = gang.list_active()
     core_count = {
         Preemptibility.PREEMPTIBLE: 0,
@@ -91,4 +92,5 @@ def _book_gang(queues: Queues, shapes: ShapeTable, gang: GangBook) -> None:
     for pods, placed, is_core, is_leaving in parts:
         amounts = shapes.sum_charges(count_shapes(pods))
         if amounts:
-            queues.count_booking(Booking(gang.queue, amounts, placed, is_core, is_leaving))
+            booking = Booking(gang.queue, amounts, placed, is_core, is_leaving)
+            queues.count_booking(booking, sign)

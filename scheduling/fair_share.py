@@ -31,9 +31,12 @@ class Claim:
 
 
 def compute_fair_shares(queues: Queues, capacity: Amounts) -> Shares:
-    """Return the fair share of every queue, from the roots down."""
+    """Return the fair share of every queue, from the roots down.
+
+    Resources of which no queue has a quota are left out: nobody asks for their shares.
+    """
     shares: dict[str, dict[str, Number]] = {}
-    for resource in RESOURCES:
+    for resource in queues.shared_resources.intersection(RESOURCES):
         _divide_level(queues, "", resource, capacity.get(resource, 0), shares, MAX_DEPTH)
     return shares
 

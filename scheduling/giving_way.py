@@ -5,7 +5,8 @@ those that turn out not to be needed are let off. How many are tried is bounded,
 for a whole decision.
 """
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from scheduling.cluster_room import Fit
 from scheduling.decision import Action, Eviction, Nomination, Refusal
@@ -46,14 +47,34 @@ LONGEST_DELAY = 2**63 / 10**9
 
 ACTIONS = (Action.CONSOLIDATE, Action.RECLAIM, Action.PREEMPT)
 
+
+@dataclass(frozen=True, slots=True)
+class SearchBounds:
+    """How long victims are searched for."""
+
+    victims: int = MAX_VICTIMS
+    vain_steps: int = MAX_VAIN_STEPS
+    late_victims: int = MAX_LATE_VICTIMS
+
+
+USUAL_BOUNDS = SearchBounds()
+
 SearchKey = tuple[Action, str, bool, int, frozenset[object]]
 
 
 class GivingWay:
     """Finds those who give way to the gangs that a pass refused."""
 
-    def __init__(self, scheduling: SchedulingPass, running: Iterable[GangBook]) -> None:
+    def __init__(
+        self,
+        scheduling: SchedulingPass,
+        running: Iterable[GangBook],
+        actions: Sequence[Action] = ACTIONS,
+        bounds: SearchBounds = USUAL_BOUNDS,
+    ) -> None:
         self._pass = scheduling
+        self._actions = actions
+        self._bounds = bounds
         self._state = scheduling.state
         self._rules = ReclaimRules(self._state.queues, scheduling.fair_shares)
         self._running = list(running)
@@ -74,7 +95,7 @@ class GivingWay:
 
     def make_room(self) -> Generator[None, None, None]:
         """Let others give way to the gangs that were refused, in steps."""
-        for action in ACTIONS:
+        for action in self._actions:
             refused = [candidate for candidate in self._pass.refused if self._may_evict(candidate)]
             self._pass.refused = []
             for candidate in refused:
@@ -142,7 +163,7 @@ class GivingWay:
                 # Others made more room than they needed: the next decision gives it away.
                 self._state.room.undo_fit(fit, at_once=False)
                 return False
-        for action in ACTIONS:
+        for action in self._actions:
             for pods in candidate.pod_sets:
                 key = self._build_key(action, candidate, pods)
                 if pods.size <= self._served_sizes.get(key, 0):
@@ -199,9 +220,9 @@ class GivingWay:
             return None
         plan = EvictionPlan(self._state)
         version = self._state.room.version
-        most = MAX_MOVED if action is Action.CONSOLIDATE else MAX_VICTIMS
-        if self._vain_steps >= MAX_VAIN_STEPS:
-            most = MAX_LATE_VICTIMS
+        most = MAX_MOVED if action is Action.CONSOLIDATE else self._bounds.victims
+        if self._vain_steps >= self._bounds.vain_steps:
+            most = self._bounds.late_victims
         for unit in self._choose_units(action, candidate.gang, wanted):
             yield
             plan.add_unit(unit)

@@ -61,6 +61,12 @@ class NodeRoom:
         self.node = node
         self.now = self.later = Space(node)
 
+    def copy(self) -> "NodeRoom":
+        copy = NodeRoom.__new__(NodeRoom)
+        copy.node, copy.now = self.node, self.now.copy()
+        copy.later = copy.now if self.later is self.now else self.later.copy()
+        return copy
+
     @property
     def device_count(self) -> int:
         return len(self.now.devices.free)

@@ -88,6 +88,8 @@ class Queues:
         self._bookings: dict[str, Booking] = {}
         self._usage: dict[str, QueueUsage] = {}
         self._chains: dict[str, Sequence[Queue] | NoQueue] = {}
+        self.shared_resources: frozenset[str] = frozenset()
+        """The resources of which some queue has a quota."""
 
     def fork(self) -> "Queues":
         """Return a copy whose usage changes on its own; it has no bookings of single pods."""
@@ -98,13 +100,26 @@ class Queues:
             self._children,
             self._chains,
         )
+        fork.shared_resources = self.shared_resources
         fork._usage = {name: usage.copy() for name, usage in self._usage.items()}
         return fork
+
+    def empty_leaving(self) -> None:
+        """Count no longer what leaves: it has left."""
+        for usage in self._usage.values():
+            usage.changes += 1
+            usage.leaving.clear()
 
     def replace_queues(self, queues: Iterable[Queue]) -> None:
         """Take over changed queues; the bookings stay and are summed up again."""
         self._queues = {queue.name: queue for queue in queues}
         self._children, self._chains, self._usage = {}, {}, {}
+        self.shared_resources = frozenset(
+            resource
+            for queue in self._queues.values()
+            for resource, bound in queue.bounds.items()
+            if bound.quota is not None
+        )
         for queue in self._queues.values():
             self._children.setdefault(queue.parent, []).append(queue.name)
         for booking in self._bookings.values():
