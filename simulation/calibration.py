@@ -18,7 +18,9 @@ COVERAGE = 0.8
 class PastInterval:
     """An interval that was forecast, and what came; all in seconds from the forecast.
 
-    `start` is None while the work has not started, which is later than `latest` by then.
+    Of work that still waits, and has since before `latest`, `start` is how long it has waited: it
+    is late already. What could still start within its interval is no past interval yet, or only
+    those that start soon would count.
     """
 
     earliest: float

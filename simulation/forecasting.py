@@ -1,13 +1,33 @@
 """Forecasts for all that waits in a cluster, by as many draws as it takes."""
 
-from collections.abc import Mapping
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
-from scheduling import ClusterState
-from simulation.forecasts import StartForecast
+from scheduling.state import ClusterState
+from simulation.forecasts import (
+    DECILES,
+    INTERVAL,
+    LEAST_STARTS,
+    Outlook,
+    StartForecast,
+    find_quantile,
+)
+from simulation.never import find_never
+from simulation.playing import MOST_BLOCKERS, Draw, Player, Precision, choose_precision
 from simulation.run_lengths import RunLengths
+from simulation.world import World, build_world
 
 HORIZON = 86_400.0
 """Seconds for which a cluster is played forward."""
+
+LEAST_DRAWS = 20
+MOST_DRAWS = 200
+MOMENTS_PLAYED = 2_500
+"""Moments of all draws together after which no more are drawn than have to be."""
+
+STABLE_ERROR = 0.03
+"""Standard error of a likely start, as a share of it, below which no more draws are needed."""
 
 
 def forecast_starts(
@@ -16,10 +36,92 @@ def forecast_starts(
     *,
     seed: int,
     horizon: float = HORIZON,
+    precision: Precision | None = None,
 ) -> Mapping[str, StartForecast]:
     """Return when each gang that waits will start, by its key.
 
     `lengths` are by the key of a gang, running or waiting; of one that has none nobody knows when
-    it ends. The same seed gives the same answer.
+    it ends. The same seed gives the same answer. Without a `precision` it follows from how many
+    wait.
     """
-    raise NotImplementedError
+    world = build_world(state)
+    known = {key: each for key, each in lengths.items() if each.is_known}
+    never = find_never(world)
+    positions = _find_positions(world)
+    wanted = [key for key in positions if key not in never]
+    chosen = precision or choose_precision(len(wanted))
+    draws: list[Draw] = []
+    moments = 0
+    while wanted and _needs_draw(draws, moments, wanted, horizon):
+        player = Player(world, known, f"{seed} {len(draws)}", chosen)
+        draws.append(player.play(horizon, wanted))
+        moments += draws[-1].moments
+    endless = _list_endless(world, known)
+    forecasts = {
+        key: StartForecast(Outlook.NEVER, position, 0)
+        for key, position in positions.items()
+        if key in never
+    }
+    for key in wanted:
+        forecasts[key] = _summarize(key, positions[key], draws, endless)
+    return forecasts
+
+
+def _needs_draw(draws: Sequence[Draw], moments: int, wanted: Sequence[str], horizon: float) -> bool:
+    """Return whether the likely starts are not certain enough yet."""
+    if len(draws) < LEAST_DRAWS:
+        return True
+    if len(draws) >= MOST_DRAWS or moments >= MOMENTS_PLAYED or not moments:
+        return False
+    if len(draws) % LEAST_DRAWS:
+        return True
+    errors = []
+    for key in wanted:
+        starts = [draw.starts.get(key, horizon) for draw in draws]
+        middle = statistics.median(starts)
+        if middle:
+            errors.append(statistics.pstdev(starts) / middle / len(draws) ** 0.5)
+    return bool(errors) and statistics.median(errors) > STABLE_ERROR
+
+
+def _find_positions(world: World) -> Mapping[str, int]:
+    """Return the place of each gang among those of its queue that have not started."""
+    waiting = [book for book in world.books if book.waiting and book.active_count < book.min_member]
+    counts: Counter[str] = Counter()
+    positions = {}
+    for book in sorted(waiting, key=lambda each: each.order):
+        counts[book.queue] += 1
+        positions[book.key] = counts[book.queue]
+    return positions
+
+
+def _list_endless(world: World, lengths: Mapping[str, RunLengths]) -> Sequence[str]:
+    """Return the running gangs of which nobody knows when they end, the largest first."""
+    books = [book for book in world.books if book.placed and book.key not in lengths]
+    books.sort(key=lambda book: (-len(book.placed), book.key))
+    return [book.key for book in books]
+
+
+def _summarize(
+    key: str, position: int, draws: Sequence[Draw], endless: Sequence[str]
+) -> StartForecast:
+    starts = [draw.starts.get(key) for draw in draws]
+    started = sum(start is not None for start in starts)
+    if started < LEAST_STARTS * len(draws) or (likely := find_quantile(starts, 0.5)) is None:
+        late = len(draws) - started
+        if 2 * sum(key in draw.endless for draw in draws) >= late:
+            return StartForecast(
+                Outlook.NO_END, position, len(draws), blockers=endless[:MOST_BLOCKERS]
+            )
+        return StartForecast(Outlook.TOO_LATE, position, len(draws))
+    counts = Counter(one for draw in draws for one in draw.blockers.get(key, ()))
+    return StartForecast(
+        Outlook.STARTS,
+        position,
+        len(draws),
+        likely,
+        find_quantile(starts, INTERVAL[0]),
+        find_quantile(starts, INTERVAL[1]),
+        [find_quantile(starts, share) for share in DECILES],
+        [name for name, _ in counts.most_common(MOST_BLOCKERS)],
+    )

@@ -7,6 +7,8 @@ from enum import Enum
 INTERVAL = (0.1, 0.9)
 """The quantiles between which 8 of 10 starts lie."""
 
+DECILES = tuple(count / 10 for count in range(1, 10))
+
 LEAST_STARTS = 0.5
 """In which share of the draws it has to start for a likely start to be named."""
 
@@ -38,6 +40,8 @@ class StartForecast:
     likely: float | None = None
     earliest: float | None = None
     latest: float | None = None
+    quantiles: Sequence[float | None] = ()
+    """The starts at each of `DECILES`."""
     blockers: Sequence[str] = ()
     """Keys of the running gangs whose ends it waits for, the most frequent first; with `NO_END`
     those whose end nobody knows."""

@@ -10,7 +10,7 @@ FEWEST_RUNS = 3
 """Ended runs below which nothing is concluded from them."""
 
 MOST_RUNS = 500
-"""Runs that a distribution is made of."""
+"""Runs that a distribution is made of; of more it takes that many, evenly from short to long."""
 
 
 class LengthSource(Enum):
@@ -56,9 +56,16 @@ class RunLengths:
         if self.limit is None:
             return length
         if length is None and elapsed < self.limit:
-            # Nobody ran as long, or nothing is known but the limit: any length up to it is alike.
-            length = random.uniform(elapsed, self.limit)
+            # Nobody ended as late, or nothing is known but the limit: any length up to it is alike.
+            length = random.uniform(max(elapsed, self._find_last_end()), self.limit)
         return max(elapsed, self.limit if length is None else min(length, self.limit))
+
+    def _find_last_end(self) -> float:
+        """Return the length after which no end is known, at most the limit."""
+        lengths, _ = self._steps
+        if len(self.ended) < FEWEST_RUNS or self.limit is None or not lengths:
+            return 0.0
+        return min(lengths[-1], self.limit)
 
     def _draw_unlimited(self, random: Random, elapsed: float) -> float | None:
         """Draw from the runs that lasted longer than `elapsed`; None if there are none of them."""
@@ -86,13 +93,17 @@ def _estimate_survival(
 
     What is unfinished counts as running for as long as it was seen to.
     """
-    runs = sorted([(length, True) for length in ended] + [(length, False) for length in unfinished])
-    runs = runs[-MOST_RUNS:] if len(runs) > MOST_RUNS else runs
+    # Of runs of one length those that ended come first: the others were seen to last as long.
+    runs = sorted([(length, 0) for length in ended] + [(length, 1) for length in unfinished])
+    if len(runs) > MOST_RUNS:
+        # The longest, or the shortest, alone would be another distribution.
+        last = len(runs) - 1
+        runs = [runs[index * last // (MOST_RUNS - 1)] for index in range(MOST_RUNS)]
     lengths: list[float] = []
     survival: list[float] = []
     share = 1.0
-    for index, (length, is_end) in enumerate(runs):
-        if not is_end:
+    for index, (length, is_unfinished) in enumerate(runs):
+        if is_unfinished:
             continue
         share *= 1 - 1 / (len(runs) - index)
         lengths.append(length)

@@ -1,0 +1,289 @@
+"""A scheduling pass over lines of equal gangs, whose places are taken at once.
+
+The rules are those of `scheduling`. What is left out: why something is refused, consolidation, and
+those turns of a queue whose work plainly finds no room. Those who give way leave at once, and the
+room that others wait for is theirs at the same moment.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from scheduling.cluster_room import ClusterRoom, Fit, Place
+from scheduling.decision import Action, Refusal
+from scheduling.gangs import Candidate, GangBook
+from scheduling.giving_way import USUAL_BOUNDS, GivingWay, SearchBounds
+from scheduling.node_shortages import CountPlaced
+from scheduling.queue_turns import QueueTurns
+from scheduling.queues import NoQueue, Queues
+from scheduling.reclaim_rules import ReclaimRules
+from scheduling.refusals import NO_ROOM
+from scheduling.scheduling_pass import PassState, SchedulingPass
+from scheduling.shapes import ShapeCounts, ShapeTable
+from scheduling.shortages import ShortageReports
+from scheduling.state import Amounts, PodShape, Preemptibility
+from simulation.lines import DemandKey, Demands, Line, Lines, list_demands
+
+NOWHERE = Refusal(NO_ROOM, "", "")
+
+SHORT_BOUNDS = SearchBounds(victims=64, vain_steps=100, late_victims=16)
+"""How long a pass searches for those who give way where many wait; a real one searches longer."""
+
+PATIENCE = 0.1
+"""For which share of the time since now nobody is searched for again, where many wait."""
+
+PATIENCE_SECONDS = 600.0
+"""The least time of which that is a share."""
+
+MOST_BEHIND = 8
+"""How many behind the first of a line others are searched for in the same pass."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What passes of one draw work on, and change. Times are seconds, as in `ClusterState`."""
+
+    begin: float
+    now: float
+    is_thorough: bool
+    """Whether others are searched for, for all that wait, as a real pass does; else only for those
+    who plainly may take something, and seldom after a search in vain."""
+    room: ClusterRoom
+    queues: Queues
+    shapes: ShapeTable
+    search_at: float = 0.0
+    """When it is worth it to search for those who give way."""
+    mismatched: dict[PodShape, bool] = field(default_factory=dict)
+    """Whether no node accepts pods of a shape: that does not change in time."""
+
+    def copy(self) -> "Plan":
+        return Plan(
+            self.begin,
+            self.now,
+            self.is_thorough,
+            self.room.copy(),
+            self.queues.fork(),
+            self.shapes,
+            self.search_at,
+            self.mismatched,
+        )
+
+
+@dataclass(slots=True)
+class Changes:
+    """What a pass changed."""
+
+    started: list[tuple[GangBook, Place]] = field(default_factory=list)
+    evicted: dict[str, list[str]] = field(default_factory=dict)
+    """Uids of pods that gave way, by the key of their gang."""
+    is_contended: bool = False
+    """Whether somebody may take from others, also from what has just started."""
+
+
+class LinePass(SchedulingPass):
+    """Places the heads of all lines, and those behind a head that found its place."""
+
+    def __init__(self, plan: Plan, lines: Lines) -> None:
+        super().__init__(
+            PassState(plan.now, plan.room, plan.queues, plan.shapes, self._note_started)
+        )
+        self.shortages = QuietShortages(self, plan.mismatched)
+        self.changes = Changes()
+        self._plan = plan
+        self._lines = lines
+        self._rooms: dict[DemandKey, tuple[int, bool]] = {}
+        """The version of the room, and whether there may be room for such pods in it."""
+
+    def run(self, running: Sequence[GangBook]) -> Changes:
+        """Place what finds a place, then let others give way to what does not."""
+        takers = self._list_takers(running)
+        self._place_lines(takers)
+        self.changes.is_contended = bool(takers)
+        if self.refused:
+            self._let_give_way(running)
+        return self.changes
+
+    def _note_started(self, gang: GangBook, places: Sequence[Place], is_core: bool) -> None:
+        self.changes.started += [(gang, place) for place in places]
+
+    def nominate(self, candidate: Candidate, fit: Fit) -> None:
+        super().nominate(candidate, fit)
+        self.changes.started += [(candidate.gang, place) for place in fit.places]
+
+    def _place_lines(self, takers: Mapping[str, Line]) -> None:
+        """Place what finds a place, in turn, and note those whom others may give way.
+
+        All heads take part, since what a queue wants next decides whose turn it is, until nobody
+        is left for whom there may be room, or who may take it from others.
+        """
+        candidates, hopeful = self._list_candidates()
+        behind: dict[str, Iterator[GangBook]] = {}
+        if not hopeful and not takers:
+            return
+        turns = QueueTurns(self.state.queues, self.fair_shares, self._sum_candidate)
+        turns.fill(candidates)
+        missing = set(takers)
+        while (hopeful or missing) and (candidate := turns.pop()) is not None:
+            gang = candidate.gang
+            if not self._plan.is_thorough:
+                missing.discard(gang.key)
+            demands = hopeful.pop(gang.key, None)
+            is_placed = False
+            if demands is not None and self._may_fit_any(demands):
+                is_placed = not self._is_known_refusal(candidate) and self.place_candidate(
+                    candidate
+                )
+            if is_placed:
+                for following in self._list_following(gang):
+                    turns.push(following)
+                    hopeful[following.gang.key] = list_demands(following)
+                hopeful = {
+                    key: demands for key, demands in hopeful.items() if self._may_fit_any(demands)
+                }
+            elif gang.key in takers or (takers and self._plan.is_thorough):
+                # What one gives up another may want, and what is left over anybody.
+                self.refused.append(candidate)
+                follower = self._find_follower(behind, gang)
+                if follower is not None:
+                    turns.push(follower)
+            turns.refresh(gang.queue)
+
+    def _list_candidates(self) -> tuple[Sequence[Candidate], dict[str, Demands]]:
+        """Return the next pods of each line's head, and what those want who may find room."""
+        candidates = []
+        hopeful = {}
+        for line in self._lines.list_lines():
+            head = self._lines.find_head(line)
+            candidate = head and self._find_first(line, head)
+            if candidate:
+                candidates.append(candidate)
+                if self._may_fit_any(line.demands):
+                    hopeful[candidate.gang.key] = line.demands
+        return candidates, hopeful
+
+    def _list_following(self, gang: GangBook) -> Iterator[Candidate]:
+        """Return the next pods of a gang that was placed, and those of who was behind it."""
+        following = self.find_candidate(gang)
+        if following is not None:
+            yield following
+        behind = self._lines.take_head(gang)
+        if behind is not None:
+            following = self._find_first(*behind)
+            if following is not None:
+                yield following
+
+    def _find_follower(
+        self, behind: dict[str, Iterator[GangBook]], gang: GangBook
+    ) -> Candidate | None:
+        """Return who is behind a gang that was refused, as long as there are not too many."""
+        others = behind.pop(gang.key, None)
+        if others is None:
+            others = iter(self._lines.list_behind(gang, MOST_BEHIND))
+        after = next(others, None)
+        if after is None:
+            return None
+        behind[after.key] = others
+        return self._find_usable(after)
+
+    def _may_fit_any(self, demands: Demands) -> bool:
+        return any(self._may_fit(key, counts) for key, counts in demands.items())
+
+    def _may_fit(self, key: DemandKey, counts: ShapeCounts) -> bool:
+        room = self.state.room
+        known = self._rooms.get(key)
+        if known is not None and (known[0] == room.version or not known[1]):
+            return known[1]
+        may_fit = not room.is_too_small(counts, at_once=True)
+        self._rooms[key] = room.version, may_fit
+        return may_fit
+
+    def _find_first(self, line: Line, head: GangBook) -> Candidate | None:
+        return line.find_candidate(head, self._find_usable, self.state.shapes)
+
+    def _find_usable(self, gang: GangBook) -> Candidate | None:
+        try:
+            self.state.queues.get_chain(gang.queue)
+        except NoQueue:
+            return None
+        return self.find_candidate(gang)
+
+    def _let_give_way(self, running: Sequence[GangBook]) -> None:
+        """Let others give way to those that were refused."""
+        bounds = USUAL_BOUNDS if self._plan.is_thorough else SHORT_BOUNDS
+        giving_way = GivingWay(self, running, (Action.RECLAIM, Action.PREEMPT), bounds)
+        for _ in giving_way.make_room():
+            pass
+        for eviction in self.outcome.evictions:
+            self.changes.evicted.setdefault(eviction.gang, []).append(eviction.pod)
+        if not self._plan.is_thorough:
+            passed = max(self._plan.now - self._plan.begin, PATIENCE_SECONDS)
+            self._plan.search_at = self._plan.now + PATIENCE * passed
+
+    def _list_takers(self, running: Iterable[GangBook]) -> Mapping[str, Line]:
+        """Return the lines whose head may take from others, by what can be said without a search.
+
+        They are by the key of the head.
+        """
+        if self._plan.search_at > self._plan.now:
+            return {}
+        lowest = _find_lowest_priorities(running)
+        if not lowest:
+            return {}
+        rules = ReclaimRules(self.state.queues, self.fair_shares)
+        takers = {}
+        claimables: dict[str, Amounts] = {}
+        for line in self._lines.list_lines():
+            head = self._lines.find_head(line)
+            if head is None or self._find_first(line, head) is None:
+                continue
+            if lowest.get(head.queue, head.priority) >= head.priority:
+                claimable = claimables.get(head.queue)
+                if claimable is None:
+                    claimable = claimables[head.queue] = _find_claimable(
+                        self.state.queues, rules, head.queue
+                    )
+                if any(line.wanted.get(name, 0) > most for name, most in claimable.items()):
+                    continue
+            takers[head.key] = line
+        return takers
+
+
+class QuietShortages(ShortageReports):
+    """Says that there is no room, and not why."""
+
+    def __init__(self, scheduling: SchedulingPass, mismatched: dict[PodShape, bool]) -> None:
+        super().__init__(scheduling.state.room, scheduling.state.shapes)
+        self._mismatched = mismatched
+
+    def find_mismatch_refusal(self, counts: ShapeCounts) -> Refusal | None:
+        for shape in counts:
+            known = self._mismatched.get(shape)
+            if known is None:
+                mismatches = shape.mismatches
+                known = all(room.node.name in mismatches for room in self._room.rooms)
+                self._mismatched[shape] = known
+            if known:
+                return NOWHERE
+        return None
+
+    def build_refusal(self, counts: ShapeCounts, placed: CountPlaced) -> Refusal:
+        return NOWHERE
+
+
+def _find_lowest_priorities(running: Iterable[GangBook]) -> dict[str, int]:
+    """Return the lowest priority of running work that may be taken back, by queue."""
+    lowest: dict[str, int] = {}
+    for book in running:
+        if book.preemptibility is not Preemptibility.NON_PREEMPTIBLE and not book.is_exempt:
+            lowest[book.queue] = min(book.priority, lowest.get(book.queue, book.priority))
+    return lowest
+
+
+def _find_claimable(queues: Queues, rules: ReclaimRules, name: str) -> Amounts:
+    """Return how much more of each bounded resource a queue may use within what is its own."""
+    queue = queues.get_chain(name)[0]
+    used = queues.usage(name).allocated
+    return {
+        resource: bound - used.get(resource, 0)
+        for resource in queue.bounds
+        if (bound := rules.find_allocatable(queue, resource)) is not None
+    }

@@ -1,0 +1,54 @@
+"""Which gangs can never start, however much ends."""
+
+from collections.abc import Collection
+
+from scheduling.cluster_room import ClusterRoom
+from scheduling.gangs import GangBook
+from scheduling.queues import NoQueue, Queues
+from scheduling.scheduling_pass import PassState, SchedulingPass
+from simulation.lines import LineKey, build_line_key
+from simulation.world import World
+
+
+def find_never(world: World) -> Collection[str]:
+    """Return the keys of gangs that would not start in the empty cluster, in an idle queue."""
+    queues = Queues()
+    queues.capacity = world.queues.capacity
+    queues.replace_queues(world.state.queues)
+    room = ClusterRoom(world.state.nodes, world.shapes)
+    scheduling = SchedulingPass(
+        PassState(world.state.now, room, queues, world.shapes, lambda gang, places, is_core: None)
+    )
+    answers: dict[LineKey, bool] = {}
+    never = set()
+    for book in world.books:
+        if not book.waiting or book.active_count >= book.min_member:
+            continue
+        key = build_line_key(book)
+        if key not in answers:
+            answers[key] = _fits(scheduling, book)
+        if not answers[key]:
+            never.add(book.key)
+    return never
+
+
+def _fits(scheduling: SchedulingPass, book: GangBook) -> bool:
+    """Return whether the minimum of a gang finds room and is allowed, and leave all as it is."""
+    state = scheduling.state
+    try:
+        state.queues.get_chain(book.queue)
+    except NoQueue:
+        return False
+    candidate = scheduling.find_candidate(book)
+    if candidate is None:
+        return False
+    for pods in candidate.pod_sets:
+        wanted = state.shapes.sum_charges(pods.counts)
+        is_core = book.is_core(candidate.stage)
+        if state.queues.find_refusal(book.queue, wanted, non_preemptible=is_core):
+            continue
+        fit = state.room.fit_pods(pods.list_pods(), at_once=True)
+        if fit.is_complete:
+            state.room.undo_fit(fit, at_once=True)
+            return True
+    return False

@@ -1,0 +1,241 @@
+"""One draw: a cluster played forward from now on, with one length for each run."""
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from scheduling.deciding import book_gang
+from scheduling.gangs import GangBook
+from simulation.line_pass import Changes, LinePass, Plan
+from simulation.lines import LineKey, Lines, build_line_key
+from simulation.run_lengths import RunLengths
+from simulation.world import World
+
+MERGED_SECONDS = 1.0
+
+MOST_PASSES = 6
+"""How often it is decided at one moment, while some give way to others."""
+
+MOST_BLOCKERS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """How closely a draw follows the scheduler: the more wait, the less."""
+
+    is_thorough: bool
+    merged_share: float
+    """Ends within this share of the time since now are one moment; 0 plays each by itself."""
+
+
+THOROUGH = Precision(True, 0.005)
+COARSE = Precision(False, 0.05)
+COARSEST = Precision(False, 0.1)
+
+
+def choose_precision(waiting: int) -> Precision:
+    """Return how closely a cluster can be played in which so many wait."""
+    if waiting <= 60:
+        return THOROUGH
+    return COARSE if waiting <= 1000 else COARSEST
+
+
+@dataclass(slots=True)
+class Draw:
+    """What came out of one draw. Times are seconds from now."""
+
+    starts: dict[str, float] = field(default_factory=dict)
+    """When each gang first came to its minimum, by key."""
+    blockers: dict[str, list[str]] = field(default_factory=dict)
+    """Whose end gave a gang its room, by key."""
+    endless: set[str] = field(default_factory=set)
+    """Keys of the gangs that wait for work of unknown end."""
+    moments: int = 0
+
+
+class Player:
+    """Plays one draw."""
+
+    def __init__(
+        self, world: World, lengths: Mapping[str, RunLengths], seed: str, precision: Precision
+    ) -> None:
+        self._world = world
+        self._lengths = lengths
+        self._seed = seed
+        self._merged_share = precision.merged_share
+        begin = world.state.now
+        self._plan = Plan(
+            begin,
+            begin,
+            precision.is_thorough,
+            world.room.copy(),
+            world.queues.fork(),
+            world.shapes,
+        )
+        self._books = {book.key: book for book in world.copy_books()}
+        self._lines = Lines()
+        self._running: dict[str, GangBook] = {}
+        self._remaining: dict[str, float | None] = {}
+        """Seconds that each gang still has to run from when it starts (again); None: unknown."""
+        self._ends: list[tuple[float, str, int]] = []
+        self._versions: dict[str, int] = {}
+        """How often each gang has started: an end of an earlier start no longer counts."""
+        self._started_at: dict[str, float] = {}
+        self._ended_on: dict[str, list[str]] = {}
+        """Keys of the gangs that ended at this moment, by their node."""
+        self._draw = Draw()
+        self._now = 0.0
+        for book in self._books.values():
+            if book.waiting:
+                self._lines.add_gang(book)
+            if book.placed:
+                self._running[book.key] = book
+                self._expect_end(book)
+
+    def play(self, horizon: float, wanted: Iterable[str]) -> Draw:
+        """Play until all `wanted` gangs have started, or to the horizon."""
+        missing = set(wanted)
+        self._decide(missing)
+        while missing and self._ends and self._ends[0][0] <= horizon:
+            self._end_runs()
+            self._decide(missing)
+        if missing:
+            self._draw.endless = self._find_endless(missing)
+        return self._draw
+
+    def _expect_end(self, book: GangBook) -> None:
+        """Draw when a gang that runs now will end."""
+        key = book.key
+        if key not in self._remaining:
+            self._remaining[key] = self._draw_remaining(book)
+        version = self._versions[key] = self._versions.get(key, 0) + 1
+        self._started_at[key] = self._now
+        remaining = self._remaining[key]
+        if remaining is not None:
+            heapq.heappush(self._ends, (self._now + remaining, key, version))
+
+    def _draw_remaining(self, book: GangBook) -> float | None:
+        lengths = self._lengths.get(book.key)
+        if lengths is None:
+            return None
+        state = self._world.state
+        started_at = book.started_at if self._now == 0.0 and book.placed else None
+        elapsed = 0.0 if started_at is None else max(0.0, state.now - started_at)
+        length = lengths.draw(self._build_random(book.key), elapsed)
+        return None if length is None else max(0.0, length - elapsed)
+
+    def _build_random(self, key: str) -> Random:
+        # A stream for each gang: what changes for one does not shift the lengths of all others.
+        return Random(f"{self._seed} {key}")  # noqa: S311 - draws, not secrets
+
+    def _end_runs(self) -> None:
+        """Go on to the next moment at which runs end, and end them."""
+        first = self._ends[0][0]
+        self._draw.moments += 1
+        last = max(first, self._now + max(MERGED_SECONDS, self._merged_share * self._now))
+        if not self._merged_share:
+            last = first
+        self._ended_on = {}
+        while self._ends and self._ends[0][0] <= last:
+            self._now, key, version = heapq.heappop(self._ends)
+            if self._versions.get(key) == version and key in self._running:
+                self._end_run(self._running.pop(key))
+
+    def _end_run(self, book: GangBook) -> None:
+        book_gang(self._plan.queues, self._world.shapes, book, -1)
+        for pod in book.placed.values():
+            self._plan.room.remove_pod(pod)
+            keys = self._ended_on.setdefault(pod.node, [])
+            if len(keys) < MOST_BLOCKERS and book.key not in keys[-1:]:
+                keys.append(book.key)
+        self._lines.remove_gang(book)
+        del self._books[book.key]
+
+    def _decide(self, missing: set[str]) -> None:
+        """Run passes until nobody gives way any more."""
+        self._plan.now = self._world.state.now + self._now
+        for _ in range(MOST_PASSES):
+            changes = LinePass(self._plan, self._lines).run(list(self._running.values()))
+            self._take_over(changes, missing)
+            if not changes.started or not changes.is_contended:
+                return
+
+    def _take_over(self, changes: Changes, missing: set[str]) -> None:
+        """Give pods their nodes, and let those go that gave way."""
+        if changes.evicted:
+            self._plan.room.empty_leaving()
+            self._plan.queues.empty_leaving()
+        for key, uids in changes.evicted.items():
+            self._evict(self._books[key], uids)
+        nodes: dict[str, list[str]] = {}
+        for gang, place in changes.started:
+            pod = place.pod
+            gang.add_pod(replace(pod, node=place.node, devices=place.devices))
+            nodes.setdefault(gang.key, []).append(place.node)
+        for key in nodes:
+            book = self._books[key]
+            if key not in self._running:
+                self._running[key] = book
+            if book.active_count >= book.min_member and key not in self._draw.starts:
+                self._draw.starts[key] = self._now
+                missing.discard(key)
+                self._note_blockers(key, nodes[key])
+            if book.started_at is None:
+                book.started_at = self._world.state.now + self._now
+                self._expect_end(book)
+            if book.waiting:
+                self._lines.add_gang(book)
+
+    def _evict(self, book: GangBook, uids: Iterable[str]) -> None:
+        for uid in uids:
+            pod = book.placed[uid]
+            book.add_pod(replace(pod, node="", devices=()))
+        if not book.placed:
+            # It goes on where it was, as elastic work does from its checkpoint.
+            remaining = self._remaining.get(book.key)
+            if remaining is not None:
+                run = self._now - self._started_at[book.key]
+                self._remaining[book.key] = max(0.0, remaining - run)
+            self._versions[book.key] = self._versions.get(book.key, 0) + 1
+            self._running.pop(book.key, None)
+            book.started_at = None
+        self._lines.add_gang(book)
+
+    def _note_blockers(self, key: str, nodes: Iterable[str]) -> None:
+        if self._now:
+            ended = dict.fromkeys(one for node in nodes for one in self._ended_on.get(node, ()))
+            if not ended:
+                # The room was there, and its queue's bounds were not.
+                ended = dict.fromkeys(one for keys in self._ended_on.values() for one in keys)
+            self._draw.blockers[key] = list(ended)[:MOST_BLOCKERS]
+
+    def _find_endless(self, missing: Iterable[str]) -> set[str]:
+        """Return who would find no room even if all ended whose end is known."""
+        for name in [name for name in self._running if self._remaining.get(name) is not None]:
+            self._end_run(self._running.pop(name))
+        unknown = [
+            book
+            for book in self._books.values()
+            if not book.placed and book.key not in self._lengths
+        ]
+        lines = Lines()
+        for book in unknown:
+            lines.add_gang(book)
+        changes = LinePass(self._plan, lines).run(())
+        started = {gang.key for gang, _ in changes.started}
+        endless = {book.key for book in unknown if book.key not in started}
+        answers: dict[LineKey, bool] = {}
+        for book in (self._books[key] for key in missing if key in self._lengths):
+            line = build_line_key(book)
+            if line not in answers:
+                answers[line] = self._fits_alone(book)
+            if not answers[line]:
+                endless.add(book.key)
+        return endless & set(missing)
+
+    def _fits_alone(self, book: GangBook) -> bool:
+        """Return whether a gang finds room by itself, and leave all as it is."""
+        lines = Lines()
+        lines.add_gang(book)
+        return bool(LinePass(self._plan.copy(), lines).run(()).started)

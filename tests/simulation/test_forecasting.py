@@ -1,0 +1,211 @@
+"""Forecasts of starts: what they say of plain clusters, and how near they are to plain replay."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from scheduling import ClusterState, Gang
+from simulation import Outlook, RunLengths, forecast_starts
+from simulation.lines import Lines
+from simulation.playing import COARSE, THOROUGH, Player, Precision
+from simulation.world import build_world, scale_state
+from tests.scheduling.builders import (
+    GIB,
+    NOW,
+    make_gang,
+    make_node,
+    make_queue,
+    make_shape,
+    make_state,
+)
+from tests.simulation.replay import play_exactly, settle
+
+HOUR = 3600.0
+EXACT = Precision(is_thorough=True, merged_share=0.0)
+
+
+def runs(seconds: float) -> RunLengths:
+    """Return lengths that are all alike."""
+    return RunLengths([seconds] * 3)
+
+
+def make_line_of_three() -> ClusterState:
+    """Return one node that is full for another hour, and two that wait for it."""
+    return make_state(
+        [make_node("n1", 2)],
+        [make_queue("a")],
+        [
+            make_gang("runs", "a", 2, on=["n1"]),
+            make_gang("first", "a", 2, created_at=NOW - 200),
+            make_gang("second", "a", 2, created_at=NOW - 100),
+        ],
+    )
+
+
+def test_those_who_wait_start_when_those_before_them_end() -> None:
+    lengths = {"runs": runs(2 * HOUR), "first": runs(HOUR / 2), "second": runs(HOUR)}
+    found = forecast_starts(make_line_of_three(), lengths, seed=1)
+    assert {key: (each.outlook, each.likely, each.position) for key, each in found.items()} == {
+        "first": (Outlook.STARTS, HOUR, 1),
+        "second": (Outlook.STARTS, 1.5 * HOUR, 2),
+    }
+    assert found["first"].blockers == ["runs"]
+    assert found["second"].blockers == ["first"]
+    assert found["first"].earliest == found["first"].latest == HOUR
+
+
+def test_the_spread_is_that_of_the_lengths() -> None:
+    lengths = {"runs": RunLengths([2 * HOUR, 3 * HOUR, 4 * HOUR, 5 * HOUR, 6 * HOUR])}
+    found = forecast_starts(make_line_of_three(), lengths, seed=1)["first"]
+    times = [time for time in (found.earliest, found.likely, found.latest) if time is not None]
+    assert len(times) == 3
+    assert HOUR <= times[0] < times[1] < times[2] <= 5 * HOUR
+
+
+def test_what_waits_for_work_of_unknown_end_has_no_start() -> None:
+    found = forecast_starts(make_line_of_three(), {"first": runs(HOUR)}, seed=1)
+    assert {each.outlook for each in found.values()} == {Outlook.NO_END}
+    assert found["first"].blockers == ["runs"]
+
+
+def test_what_waits_behind_waiting_work_of_unknown_length_has_no_start() -> None:
+    lengths = {"runs": runs(2 * HOUR), "second": runs(HOUR)}
+    found = forecast_starts(make_line_of_three(), lengths, seed=1)
+    assert found["first"].likely == HOUR
+    assert found["second"].outlook is Outlook.NO_END
+
+
+def test_what_starts_beyond_the_horizon_is_too_late() -> None:
+    lengths = {"runs": runs(50 * HOUR), "first": runs(HOUR), "second": runs(HOUR)}
+    found = forecast_starts(make_line_of_three(), lengths, seed=1)
+    assert {each.outlook for each in found.values()} == {Outlook.TOO_LATE}
+
+
+def test_what_fits_nowhere_never_starts() -> None:
+    state = ClusterState(
+        NOW,
+        [make_node("n1", 2)],
+        [make_queue("a"), make_queue("limited", limit=1)],
+        [make_gang("huge", "a", 4), make_gang("over", "limited", 2), make_gang("lost", "none")],
+    )
+    found = forecast_starts(state, {}, seed=1)
+    assert {each.outlook for each in found.values()} == {Outlook.NEVER}
+
+
+def test_a_reclaim_is_foreseen() -> None:
+    state = make_state(
+        [make_node("n1", 4)],
+        [make_queue("a", quota=2), make_queue("b", quota=2)],
+        [
+            make_gang("mine", "a", 2, on=["n1"]),
+            make_gang("over", "a", 2, on=["n1"], created_at=NOW - 10),
+            make_gang("late", "b", 2),
+        ],
+    )
+    found = forecast_starts(state, {"mine": runs(9 * HOUR), "over": runs(9 * HOUR)}, seed=1)
+    assert found["late"].likely == 0.0
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    state, lengths = make_busy_world(3, nodes=3, waiting=5)
+    assert forecast_starts(state, lengths, seed=5) == forecast_starts(state, lengths, seed=5)
+    assert forecast_starts(state, lengths, seed=5) != forecast_starts(state, lengths, seed=6)
+
+
+def test_whole_units_change_nothing() -> None:
+    state, _ = make_busy_world(3, nodes=6, waiting=15)
+    scaled = scale_state(state)
+    assert not [
+        amount
+        for gang in scaled.gangs
+        for pod in gang.pods
+        for amount in pod.shape.amounts.values()
+        if not isinstance(amount, int)
+    ]
+    assert play_exactly(scaled, {}, HOUR) == play_exactly(state, {}, HOUR)
+
+
+def test_equal_gangs_stand_in_one_line_and_are_placed_in_order() -> None:
+    gangs = [make_gang(f"g{age}", "a", 1, created_at=NOW - age) for age in range(5)]
+    state = ClusterState(NOW, [make_node("n1", 2)], [make_queue("a")], gangs)
+    lines = Lines()
+    books = build_world(state).copy_books()
+    for book in books:
+        lines.add_gang(book)
+    (line,) = lines.list_lines()
+    assert lines.find_head(line) is books[4]
+    lines.remove_gang(books[4])
+    assert lines.find_head(line) is books[3]
+    assert lines.list_behind(books[3], 2) == [books[2], books[1]]
+
+
+@pytest.mark.parametrize(("precision", "least"), [(EXACT, 0.6), (THOROUGH, 0.6), (COARSE, 0.4)])
+def test_single_draws_are_near_to_plain_replay(precision: Precision, least: float) -> None:
+    """One draw, of whose errors each has others for its consequence; a likely start is nearer."""
+    near = total = 0
+    for seed in range(3):
+        state, lengths = make_busy_world(seed, nodes=8, waiting=15)
+        world = build_world(state)
+        waiting = [book.key for book in world.books if not book.placed]
+        draw = Player(world, lengths, "1", precision).play(24 * HOUR, waiting)
+        starts = play_exactly(state, find_remaining(state, lengths), 24 * HOUR)
+        total += len(waiting)
+        near += sum(
+            abs(draw.starts.get(key, 48 * HOUR) - start) <= 0.1 * start + 60
+            for key in waiting
+            for start in [starts.get(key, 48 * HOUR)]
+        )
+    assert near / total >= least
+
+
+def find_remaining(state: ClusterState, lengths: Mapping[str, RunLengths]) -> Mapping[str, float]:
+    """Return the same lengths that the draw named "1" has, from now on."""
+    remaining = {}
+    for gang in state.gangs:
+        is_running = gang.started_at is not None and any(pod.node for pod in gang.pods)
+        elapsed = state.now - gang.started_at if is_running and gang.started_at else 0.0
+        length = lengths[gang.key].draw(random.Random(f"1 {gang.key}"), elapsed)
+        if length is not None:
+            remaining[gang.key] = max(0.0, length - elapsed)
+    return remaining
+
+
+def make_busy_world(
+    seed: int, *, nodes: int, waiting: int
+) -> tuple[ClusterState, Mapping[str, RunLengths]]:
+    """Return a full cluster at rest, with queues of two departments, and lengths of heavy tails."""
+    draw = random.Random(seed)
+    shapes = {size: make_shape(size, cpu=Fraction(7, 2), memory=GIB) for size in (1, 2, 4, 8)}
+    queues = [make_queue(f"d{index}", quota=nodes * 4) for index in range(2)]
+    queues += [make_queue(f"q{index}", f"d{index % 2}", quota=nodes * 2) for index in range(4)]
+    gangs: list[Gang] = []
+    for index in range(nodes * 4 + waiting):
+        pods = draw.choice([1, 1, 2])
+        gangs.append(
+            make_gang(
+                f"g{index}",
+                f"q{draw.randrange(4)}",
+                pods=pods,
+                shape=shapes[draw.choice([1, 1, 2, 4, 8])],
+                priority=draw.choice([50, 50, 75]),
+                created_at=NOW - 20_000 + index,
+            )
+        )
+    state = settle(
+        ClusterState(NOW, [make_node(f"n{at}", 8) for at in range(nodes)], queues, gangs)
+    )
+    assert state is not None
+    running = [
+        replace(gang, started_at=NOW - draw.random() * 5000)
+        for gang in state.gangs
+        if gang.pods[0].node
+    ]
+    others = [gang for gang in state.gangs if not gang.pods[0].node][:waiting]
+    lengths = {
+        gang.key: RunLengths([draw.lognormvariate(8, 1.2) for _ in range(20)])
+        for gang in [*running, *others]
+    }
+    return replace(state, gangs=[*running, *others]), lengths
