@@ -1,0 +1,1 @@
+"""Proofs of the forecasts, against the pure packages alone."""
