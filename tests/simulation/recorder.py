@@ -24,16 +24,16 @@ PROBES = 3
 SUBMIT_SECONDS = 0.25
 WITHIN = 240.0
 QUEUES = (QueuePlan("vision", 4), QueuePlan("speech", 2), QueuePlan("robots", 2, limit=4))
-SIZES = ((1, 1), (1, 1), (1, 1), (1, 2), (1, 2), (2, 1), (2, 1), (3, 1), (2, 2), (1, 4), (4, 1))
+SIZES = ((1, 1), (1, 1), (1, 1), (1, 2), (1, 2), (1, 3), (1, 4), (2, 1), (2, 1), (3, 1), (2, 2))
 """Pods of a gang, and GPUs of each."""
 PRIORITIES = ("train", "train", "train", "build-preemptible", "build")
 SLEEP = """
 file={folder}/$HOSTNAME; past=$(cat $file 2>/dev/null || echo 0); begun=$(date +%s%3N)
 trap 'echo $((past + $(date +%s%3N) - begun)) > $file; kill $!; exit 1' TERM
-left=$(({seconds}000 - past)); [ $left -gt 0 ] || exit 0
+left=$(({milliseconds} - past)); [ $left -gt 0 ] || exit 0
 sleep $(printf %d.%03d $((left / 1000)) $((left % 1000))) & wait $!
 """
-"""Sleeps for so many seconds in all, and goes on where it was after it has given way."""
+"""Sleeps for so many milliseconds in all, and goes on where it was after it has given way."""
 
 GUARANTEED = {"vision": 4, "speech": 2, "robots": 2}
 """What work that is not preemptible may have: more would never start."""
@@ -49,7 +49,8 @@ def plan_runs(seed: int) -> Sequence[RunPlan]:
         priority = draw.choice(PRIORITIES)
         if priority == "build" and pods * gpus > GUARANTEED[queue.name]:
             priority = "build-preemptible"
-        seconds = draw.randint(3, 20)
+        # Runs of whole seconds would end together, and chance would say whose end comes first.
+        seconds = round(draw.uniform(3, 20), 2)
         plans.append(RunPlan(f"run-{number:02}", queue.name, pods, gpus, priority, seconds))
     return plans
 
@@ -115,9 +116,7 @@ def record_runs(seed: int, folder: Path) -> Recording:
     progress = folder / "progress"
     progress.mkdir()
     options = ("--nodes", shapes, "--cpus", "64", "--memory", "64Gi")
-    with LocalKube(
-        folder / "data", *options, "--allow-host-path", str(progress)
-    ) as cluster:
+    with LocalKube(folder / "data", *options, "--allow-host-path", str(progress)) as cluster:
         api = Api.from_kubeconfig(cluster.kubeconfig)
         watch = PodWatch(Api.from_kubeconfig(cluster.kubeconfig))
         try:
@@ -182,7 +181,7 @@ def build_queue(queue: QueuePlan, parent: str) -> Object:
 
 def build_job(plan: RunPlan, progress: Path) -> Object:
     """Build a job whose pods all sleep for as long."""
-    command = ["sh", "-c", SLEEP.format(folder=progress, seconds=plan.seconds)]
+    command = ["sh", "-c", SLEEP.format(folder=progress, milliseconds=round(plan.seconds * 1000))]
     container: Object = {
         "command": command,
         "resources": {"limits": {"nvidia.com/gpu": str(plan.gpus)}},

@@ -42,7 +42,7 @@ class RunPlan:
     pods: int
     gpus: int
     priority: str
-    seconds: int
+    seconds: float
 
 
 @dataclass

@@ -1,0 +1,246 @@
+"""How right forecasts of starts are, beside three plain ways to tell, and how long they take.
+
+Worlds are played by the scheduler's own decisions with the true run lengths: three generators, and
+Alibaba's public trace where `MUSTER_ALIBABA_TRACE` names the folder of `cluster-trace-gpu-v2023`.
+At moments on the way all that waits is forecast by what had ended before; margins are computed
+from earlier forecasts whose interval was over. The second half of the moments is scored. What
+misses its goal is printed as that, and fails nothing.
+
+python benchmarks/forecast.py [--quick] [--seed 1] [--world NAME] [--no-speed]
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from figures import describe_machine  # noqa: E402 - as the other benchmarks are run
+
+from benchmarks.forecasting.alibaba import TRACE_VARIABLE, load_trace  # noqa: E402
+from benchmarks.forecasting.baselines import (  # noqa: E402
+    Quantiles,
+    use_mean_wait,
+    use_position,
+)
+from benchmarks.forecasting.histories import (  # noqa: E402
+    find_lengths,
+    find_limits,
+    learn_history,
+)
+from benchmarks.forecasting.replay import Moment, Replay  # noqa: E402
+from benchmarks.forecasting.scoring import (  # noqa: E402
+    Sample,
+    compute_coverage,
+    compute_score,
+    compute_width,
+    set_margins,
+)
+from benchmarks.forecasting.speed import measure_speed  # noqa: E402
+from benchmarks.forecasting.worlds import DAY, GENERATORS, World  # noqa: E402
+from simulation import StartForecast, forecast_starts  # noqa: E402
+from simulation.playing import Player  # noqa: E402
+from simulation.world import build_world  # noqa: E402
+
+HORIZON = DAY
+COVERED = (0.75, 0.85)
+MOST_SILENCE = 0.3
+FIRST, LAST = 0.3, 0.9
+"""Between which shares of a world's time moments are taken; before them it fills."""
+MEAN_WAIT, POSITION, SLURM = "mean wait", "position", "Slurm"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is played and forecast."""
+
+    submissions: int
+    moments: int
+
+    def list_times(self, end: float) -> Sequence[float]:
+        step = (LAST - FIRST) / self.moments
+        return [end * (FIRST + step * number) for number in range(self.moments)]
+
+
+WHOLE = Effort(700, 80)
+QUICK = Effort(250, 12)
+
+
+def forecast_by_limits(moment: Moment) -> Mapping[str, Quantiles]:
+    """Forecast as Slurm plans its backfill: one draw, in which every run takes its limit."""
+    wanted = [gang.key for gang in moment.list_waiting()]
+    player = Player(build_world(moment.state), find_limits(moment), "", 0.0)
+    starts = player.play(HORIZON, wanted).starts
+    return {key: (at, at, at) for key in wanted for at in [starts.get(key, HORIZON)]}
+
+
+def sample_moment(moment: Moment, seed: int) -> tuple[Sequence[Sample], float]:
+    """Forecast all that waits, in each way; the true starts are not known yet.
+
+    Returns also for how many seconds ours took.
+    """
+    waiting = moment.list_waiting()
+    history = learn_history(moment)
+    lengths = find_lengths(moment, history)
+    began = time.perf_counter()
+    forecasts: Mapping[str, StartForecast] = forecast_starts(
+        moment.state, lengths, seed=seed, horizon=HORIZON
+    )
+    taken = time.perf_counter() - began
+    others = {
+        MEAN_WAIT: use_mean_wait(moment, history, waiting),
+        POSITION: use_position(moment, history, waiting),
+        SLURM: forecast_by_limits(moment) if waiting else {},
+    }
+    return [
+        Sample(
+            gang.key,
+            moment.now,
+            forecasts[gang.key],
+            0.0,
+            HORIZON,
+            {name: answers[gang.key] for name, answers in others.items()},
+        )
+        for gang in waiting
+    ], taken
+
+
+def play_world(world: World, effort: Effort, seed: int) -> str:
+    """Play a world, forecast on the way, and return what came of it as text."""
+    began = time.perf_counter()
+    replay = Replay(world)
+    times = effort.list_times(world.end)
+    samples: list[Sample] = []
+    taken = 0.0
+    for moment in replay.play(times):
+        made, seconds = sample_moment(moment, seed)
+        samples += made
+        taken += seconds
+    for sample in samples:
+        start = replay.starts.get(sample.key, float("inf"))
+        sample.start = min(start - sample.made_at, HORIZON)
+    set_margins(samples)
+    half = times[len(times) // 2]
+    title = (
+        f"\n{world.name} (seed {seed}): {len(world.nodes)} nodes, {len(world.queues)} queues, "
+        f"{len(world.submissions)} submitted in {world.end / DAY:.1f} days, "
+        f"{replay.evictions} gave way, {len(times)} moments; {time.perf_counter() - began:.0f} s, "
+        f"{taken:.0f} of them ours{world.note}"
+    )
+    scored = describe_scores([sample for sample in samples if sample.made_at >= half])
+    return "\n".join([title, *scored])
+
+
+def describe_scores(samples: Sequence[Sample]) -> Iterator[str]:
+    """Return the figures of a world, each with its goal, line by line."""
+    scored = [sample for sample in samples if sample.has_forecast]
+    if not scored:
+        yield f"  nothing to score: {len(samples)} waited, none of them has a forecast"
+        return
+    silence = 1 - len(scored) / len(samples)
+    outlooks = Counter(each.forecast.outlook.value for each in samples if not each.has_forecast)
+    late = sum(each.start >= HORIZON for each in samples if not each.has_forecast)
+    yield format_line("scored forecasts, n", f"{len(scored)}")
+    yield format_line("gangs among them", f"{len({sample.key for sample in scored})}")
+    words = ", ".join(f"{count} {name}" for name, count in outlooks.most_common())
+    yield format_line(
+        "no forecast",
+        f"{silence:.0%}",
+        f"goal <= {MOST_SILENCE:.0%}: {judge(silence <= MOST_SILENCE)}"
+        + (f" ({words}; {late} did not start within a day)" if outlooks else ""),
+    )
+    raw = compute_coverage(scored, lambda each: each.quantiles)
+    covered = compute_coverage(scored, lambda each: each.calibrated)
+    yield format_line("80 % intervals that covered, as drawn", f"{raw:.0%}")
+    yield format_line(
+        "80 % intervals that covered, calibrated",
+        f"{covered:.0%}",
+        f"goal {COVERED[0]:.0%} to {COVERED[1]:.0%}: {judge(COVERED[0] <= covered <= COVERED[1])}",
+    )
+    widths = [
+        compute_width(scored, pick) / 60
+        for pick in (lambda each: each.quantiles, lambda each: each.calibrated)
+    ]
+    yield format_line("median width, as drawn, min", f"{widths[0]:.1f}")
+    yield format_line("median width, calibrated, min", f"{widths[1]:.1f}")
+    yield from describe_ways(scored)
+
+
+def describe_ways(scored: Sequence[Sample]) -> Iterator[str]:
+    """Return ours beside the plain ways, and where ours is ahead."""
+    ways: dict[str, Callable[[Sample], Quantiles]] = {
+        "ours": lambda each: each.calibrated,
+        "ours, as drawn": lambda each: each.quantiles,
+    }
+    for name in (MEAN_WAIT, POSITION, SLURM):
+        ways[name] = lambda each, name=name: each.others[name]  # type: ignore[misc]
+    scores = {name: compute_score(scored, pick) for name, pick in ways.items()}
+    ours = scores["ours"]
+    yield f"  {'':<18}{'pinball loss, min':>20}{'median error, min':>20}   ours is ahead"
+    for name, score in scores.items():
+        words = ""
+        if not name.startswith("ours"):
+            words = f"loss: {compare(ours.pinball, score.pinball)}, "
+            words += f"error: {compare(ours.error, score.error)}"
+        figures = f"{score.pinball / 60:>20.1f}{score.error / 60:>20.1f}"
+        yield f"  {name:<18}{figures}   {words}".rstrip()
+
+
+def compare(ours: float, other: float) -> str:
+    """Return whether ours is less, and by how much."""
+    if ours < other:
+        return f"yes ({1 - ours / other:.0%} less)"
+    return f"NO ({ours / other - 1:.0%} more)" if other else "NO"
+
+
+def judge(is_met: bool) -> str:
+    return "met" if is_met else "MISSED"
+
+
+def format_line(name: str, figure: str, words: str = "") -> str:
+    return f"  {name:<48}{figure:>10}   {words}".rstrip()
+
+
+def main() -> int:
+    """Read the options and run; only a crash fails."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="less of everything, below a minute")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--world", help="play the worlds alone whose name has this in it")
+    parser.add_argument("--no-speed", action="store_true")
+    given = parser.parse_args()
+    effort = QUICK if given.quick else WHOLE
+    print(describe_machine())
+    print(
+        "mean wait: the project's, of those who waited longer than it has, less what it has; "
+        "position: times the project's mean run length over its runs going on; Slurm: every run "
+        "takes its limit. Starts and quantiles beyond a day count as a day."
+    )
+    worlds = [generate(given.seed, effort.submissions) for generate in GENERATORS]
+    folder = os.environ.get(TRACE_VARIABLE, "")
+    if folder:
+        worlds.append(load_trace(Path(folder), effort.submissions))
+    chosen = [world for world in worlds if not given.world or given.world in world.name]
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for text in pool.map(partial(play_world, effort=effort, seed=given.seed), chosen):
+            print(text, flush=True)
+    if not folder:
+        print(
+            f"\nSKIPPED: Alibaba's trace. {TRACE_VARIABLE} does not name its folder "
+            "(github.com/alibaba/clusterdata, cluster-trace-gpu-v2023)."
+        )
+    if not given.no_speed:
+        measure_speed(is_quick=given.quick)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

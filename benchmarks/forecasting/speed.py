@@ -1,0 +1,87 @@
+"""How long forecasts of a whole cluster take, beside a simulator of few lines in the same run."""
+
+import heapq
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+
+from benchmarks.forecasting.worlds import HOUR
+from benchmarks.scheduling import Scene, make_scene
+from figures import Aim, Figures
+from scheduling import ClusterState, Gang, decide
+from simulation import RunLengths, forecast_starts
+
+SCENES = ((Scene(100, 500, False), Aim(5.0)), (Scene(500, 5000, False), Aim(60.0)))
+NAIVE_ENDS = 3
+"""After how many ends the naive simulator is stopped: each of them takes as long."""
+TEMPLATES = 40
+
+
+def measure_speed(*, is_quick: bool) -> None:
+    """Measure forecasts of full clusters; of few ends of a naive one it is told how long all take.
+
+    The naive one decides anew about the whole cluster at each end, which is one draw's way without
+    any of the shortcuts.
+    """
+    print("\nSpeed of a forecast for all that waits, nothing known from before")
+    figures = Figures()
+    for scene, aim in SCENES[: 1 if is_quick else None]:
+        state = make_scene(scene)
+        lengths = draw_lengths(state)
+        began = time.perf_counter()
+        forecasts = forecast_starts(state, lengths, seed=1)
+        taken = time.perf_counter() - began
+        draws = max(each.draws for each in forecasts.values())
+        name = f"{scene.nodes} nodes, {scene.gangs} waiting"
+        figures.add(f"{name}, s", taken, aim)
+        figures.add(f"{name}, draws", draws)
+        figures.add(f"{name}, ms a draw", 1000 * taken / max(1, draws))
+        per_end = play_naively(state, lengths, NAIVE_ENDS)
+        figures.add(f"{name}, naive, ms for each end that it plays", 1000 * per_end)
+        running = sum(any(pod.node for pod in gang.pods) for gang in state.gangs)
+        ratio = taken / max(1, draws) / (per_end * running)
+        figures.add(f"{name}, a draw as a share of {running} naive ends", ratio)
+
+
+def draw_lengths(state: ClusterState) -> Mapping[str, RunLengths]:
+    """Return lengths for every gang, of one of some templates of a few hours."""
+    random = Random(20_261_128)
+    templates = [
+        RunLengths([HOUR * random.lognormvariate(0.5, 0.8) for _ in range(50)], limit=24 * HOUR)
+        for _ in range(TEMPLATES)
+    ]
+    return {gang.key: random.choice(templates) for gang in state.gangs}
+
+
+def play_naively(state: ClusterState, lengths: Mapping[str, RunLengths], ends: int) -> float:
+    """Play a few ends, each with a decision about all, and return the mean seconds of one."""
+    random = Random(1)
+    gangs = {gang.key: gang for gang in state.gangs}
+    heap: list[tuple[float, str]] = []
+
+    def expect_end(gang: Gang, now: float) -> None:
+        elapsed = now - (gang.started_at or now)
+        length = lengths[gang.key].draw(random, elapsed)
+        if length is not None:
+            heapq.heappush(heap, (now + length - elapsed, gang.key))
+
+    for gang in state.gangs:
+        if all(pod.node for pod in gang.pods):
+            expect_end(gang, state.now)
+    began = time.perf_counter()
+    for _ in range(ends):
+        now, key = heapq.heappop(heap)
+        del gangs[key]
+        decision = decide(replace(state, now=now, gangs=list(gangs.values())))
+        places = {binding.pod: binding for binding in decision.bindings}
+        for key in {binding.gang for binding in decision.bindings}:
+            pods = [
+                replace(pod, node=place.node, devices=place.devices)
+                if (place := places.get(pod.uid)) is not None
+                else pod
+                for pod in gangs[key].pods
+            ]
+            gangs[key] = replace(gangs[key], pods=pods, started_at=now)
+            expect_end(gangs[key], now)
+    return (time.perf_counter() - began) / ends
