@@ -24,6 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from figures import describe_machine  # noqa: E402 - as the other benchmarks are run
+from simulation.playing import Player  # noqa: E402
+from simulation.world import build_world  # noqa: E402
 
 from benchmarks.forecasting.alibaba import TRACE_VARIABLE, load_trace  # noqa: E402
 from benchmarks.forecasting.baselines import (  # noqa: E402
@@ -47,8 +49,6 @@ from benchmarks.forecasting.scoring import (  # noqa: E402
 from benchmarks.forecasting.speed import measure_speed  # noqa: E402
 from benchmarks.forecasting.worlds import DAY, GENERATORS, World  # noqa: E402
 from simulation import StartForecast, forecast_starts  # noqa: E402
-from simulation.playing import Player  # noqa: E402
-from simulation.world import build_world  # noqa: E402
 
 HORIZON = DAY
 COVERED = (0.75, 0.85)
@@ -63,6 +63,7 @@ class Effort:
     """How much is played and forecast."""
 
     submissions: int
+    trace_days: float
     moments: int
 
     def list_times(self, end: float) -> Sequence[float]:
@@ -70,8 +71,8 @@ class Effort:
         return [end * (FIRST + step * number) for number in range(self.moments)]
 
 
-WHOLE = Effort(700, 80)
-QUICK = Effort(250, 12)
+WHOLE = Effort(700, 40, 80)
+QUICK = Effort(250, 10, 12)
 
 
 def forecast_by_limits(moment: Moment) -> Mapping[str, Quantiles]:
@@ -227,7 +228,7 @@ def main() -> int:
     worlds = [generate(given.seed, effort.submissions) for generate in GENERATORS]
     folder = os.environ.get(TRACE_VARIABLE, "")
     if folder:
-        worlds.append(load_trace(Path(folder), effort.submissions))
+        worlds.append(load_trace(Path(folder), effort.trace_days))
     chosen = [world for world in worlds if not given.world or given.world in world.name]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for text in pool.map(partial(play_world, effort=effort, seed=given.seed), chosen):

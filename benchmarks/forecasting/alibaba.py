@@ -7,6 +7,7 @@ the same are taken to be copies. https://github.com/alibaba/clusterdata
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -27,16 +28,17 @@ OTHERS = "others"
 Row = Mapping[str, str]
 
 
-def load_trace(folder: Path, count: int) -> World:
-    """Load the newest pods with GPUs that ended, twice `count`, as gangs of one."""
+def load_trace(folder: Path, days: float) -> World:
+    """Load the pods with GPUs that came within some days and ended, as gangs of one."""
     folder = folder / "csv" if (folder / "csv").is_dir() else folder
     with (folder / PODS_FILE).open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if int(row["num_gpu"]) > 0]
     with (folder / NODES_FILE).open(newline="") as file:
         nodes = list(pick_nodes(list(csv.DictReader(file))))
     pods = [row for row in rows if _is_whole(row)]
-    submissions = sorted(build_submissions(pods), key=lambda each: each.at)[-2 * count :]
+    submissions = sorted(build_submissions(pods), key=lambda each: each.at)
     first = submissions[0].at
+    submissions = [each for each in submissions if each.at <= first + days * DAY]
     long = sum(1 for row in rows if row["scheduled_time"] and _find_length(row) > LONGEST)
     devices = sum(int(node.allocatable[GPU]) for node in nodes)
     queues = [
@@ -46,22 +48,8 @@ def load_trace(folder: Path, count: int) -> World:
     note = (
         f"; {len(pods)} of the trace's {len(rows)} pods ended within two days, {long} took longer"
     )
-    shifted = [_shift(each, first) for each in submissions]
+    shifted = [replace(each, at=each.at - first) for each in submissions]
     return World("Alibaba's trace", nodes, queues, shifted, note)
-
-
-def _shift(each: Submission, first: float) -> Submission:
-    return Submission(
-        each.key,
-        each.at - first,
-        each.project,
-        each.person,
-        each.template,
-        each.pods,
-        each.shape,
-        each.length,
-        each.limit,
-    )
 
 
 def pick_nodes(rows: Sequence[Row]) -> Iterator[Node]:

@@ -23,7 +23,7 @@ class History:
     _made: dict[tuple[Group, float | None], RunLengths] = field(default_factory=dict)
 
     def find_lengths(self, plan: Submission) -> RunLengths:
-        """Return the lengths of runs most like it of which there are enough, else of its project."""
+        """Return the lengths of its copies if there are enough, else of its project."""
         copies, project = list_groups(plan)
         has_copies = len(self.ended[copies]) >= FEWEST_RUNS
         group = copies if has_copies else project

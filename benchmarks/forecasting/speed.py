@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
+from figures import Aim, Figures
+
 from benchmarks.forecasting.worlds import HOUR
 from benchmarks.scheduling import Scene, make_scene
-from figures import Aim, Figures
 from scheduling import ClusterState, Gang, decide
 from simulation import RunLengths, forecast_starts
 

@@ -1,4 +1,4 @@
-"""Records runs of known length on an embedded cluster: when they came, got their nodes and ended."""
+"""Records runs of known length on an embedded cluster: when each had its nodes, and ended."""
 
 import statistics
 import threading

@@ -170,9 +170,10 @@ def find_slept_seconds(recording: Recording, run: RunPlan) -> float:
     """Return how long a gang had slept before it gave way, by the time of the state."""
     slept: dict[str, float] = defaultdict(float)
     for pod in recording.list_lives()[run.key]:
-        if pod.started is not None and pod.ended is not None and not pod.is_whole:
-            if pod.ended <= recording.submitted_at:
-                slept[pod.name] += pod.ended - pod.started
+        if pod.started is None or pod.ended is None or pod.is_whole:
+            continue
+        if pod.ended <= recording.submitted_at:
+            slept[pod.name] += pod.ended - pod.started
     return min(max(slept.values(), default=0.0), run.seconds)
 
 
