@@ -71,8 +71,8 @@ class Effort:
         return [end * (FIRST + step * number) for number in range(self.moments)]
 
 
-WHOLE = Effort(700, 40, 80)
-QUICK = Effort(250, 10, 12)
+WHOLE = Effort(700, 10, 80)
+QUICK = Effort(250, 3, 12)
 
 
 def forecast_by_limits(moment: Moment) -> Mapping[str, Quantiles]:

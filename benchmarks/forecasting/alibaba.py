@@ -16,11 +16,11 @@ from scheduling import CPU, GPU, MEMORY, Bound, GpuShare, Node, PodShape, Queue
 
 TRACE_VARIABLE = "MUSTER_ALIBABA_TRACE"
 PODS_FILE, NODES_FILE = "openb_pod_list_default.csv", "openb_node_list_gpu_node.csv"
-FIRST_DAY = 115
-"""Before it hardly anything comes: the trace has what was there at its end."""
+FIRST_DAY = 138
+"""The busiest days of the trace are its last ten: it has what was there at its end."""
 LONGEST = 2 * DAY
 """What runs longer is a service, and kept its place for weeks."""
-NODE_GPUS = (8,)
+NODE_GPUS = (8, 2)
 """The nodes, by their GPUs: the first such nodes of the trace."""
 PROJECTS = {"LS": "latency-sensitive", "BE": "best-effort"}
 OTHERS = "others"
