@@ -59,6 +59,7 @@ check: $(VENV)/.development
 bench: $(VENV)/.development
 	$(BIN)/python benchmarks/localkube.py
 	$(BIN)/python benchmarks/scheduling.py
+	$(BIN)/python benchmarks/forecast.py
 	$(BIN)/python benchmarks/console.py
 	MUSTER_POSTGRES_DURABLE=on .ci/with-postgres sh -c '$(BIN)/python benchmarks/console.py --database-url "$$MUSTER_DATABASE_URL"'
 	$(BIN)/python benchmarks/lists.py

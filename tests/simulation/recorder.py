@@ -23,7 +23,7 @@ PROBES = 3
 """Runs alone before all others, which show how much longer than its sleep a run lasts."""
 SUBMIT_SECONDS = 0.25
 WITHIN = 240.0
-QUEUES = (QueuePlan("vision", 4), QueuePlan("speech", 2), QueuePlan("robots", 2, limit=4))
+QUEUES = (QueuePlan("vision", 4, limit=4), QueuePlan("speech", 4, limit=4))
 SIZES = ((1, 1), (1, 1), (1, 1), (1, 2), (1, 2), (1, 3), (1, 4), (2, 1), (2, 1), (3, 1), (2, 2))
 """Pods of a gang, and GPUs of each."""
 PRIORITIES = ("train", "train", "train", "build-preemptible", "build")
@@ -35,7 +35,7 @@ sleep $(printf %d.%03d $((left / 1000)) $((left % 1000))) & wait $!
 """
 """Sleeps for so many milliseconds in all, and goes on where it was after it has given way."""
 
-GUARANTEED = {"vision": 4, "speech": 2, "robots": 2}
+GUARANTEED = {"vision": 4, "speech": 4}
 """What work that is not preemptible may have: more would never start."""
 
 
