@@ -24,8 +24,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from figures import describe_machine  # noqa: E402 - as the other benchmarks are run
-from simulation.playing import Player  # noqa: E402
-from simulation.world import build_world  # noqa: E402
 
 from benchmarks.forecasting.alibaba import TRACE_VARIABLE, load_trace  # noqa: E402
 from benchmarks.forecasting.baselines import (  # noqa: E402
@@ -49,6 +47,8 @@ from benchmarks.forecasting.scoring import (  # noqa: E402
 from benchmarks.forecasting.speed import measure_speed  # noqa: E402
 from benchmarks.forecasting.worlds import DAY, GENERATORS, World  # noqa: E402
 from simulation import StartForecast, forecast_starts  # noqa: E402
+from simulation.playing import Player  # noqa: E402
+from simulation.world import build_world  # noqa: E402
 
 HORIZON = DAY
 COVERED = (0.75, 0.85)
@@ -71,8 +71,8 @@ class Effort:
         return [end * (FIRST + step * number) for number in range(self.moments)]
 
 
-WHOLE = Effort(700, 10, 80)
-QUICK = Effort(250, 3, 12)
+WHOLE = Effort(700, 10, 36)
+QUICK = Effort(250, 3, 6)
 
 
 def forecast_by_limits(moment: Moment) -> Mapping[str, Quantiles]:
