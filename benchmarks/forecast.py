@@ -47,8 +47,6 @@ from benchmarks.forecasting.scoring import (  # noqa: E402
 from benchmarks.forecasting.speed import measure_speed  # noqa: E402
 from benchmarks.forecasting.worlds import DAY, GENERATORS, World  # noqa: E402
 from simulation import StartForecast, forecast_starts  # noqa: E402
-from simulation.playing import Player  # noqa: E402
-from simulation.world import build_world  # noqa: E402
 
 HORIZON = DAY
 COVERED = (0.75, 0.85)
@@ -76,11 +74,12 @@ QUICK = Effort(250, 3, 6)
 
 
 def forecast_by_limits(moment: Moment) -> Mapping[str, Quantiles]:
-    """Forecast as Slurm plans its backfill: one draw, in which every run takes its limit."""
-    wanted = [gang.key for gang in moment.list_waiting()]
-    player = Player(build_world(moment.state), find_limits(moment), "", 0.0)
-    starts = player.play(HORIZON, wanted).starts
-    return {key: (at, at, at) for key in wanted for at in [starts.get(key, HORIZON)]}
+    """Forecast as Slurm plans its backfill: every run takes its limit, so all draws are alike."""
+    forecasts = forecast_starts(moment.state, find_limits(moment), seed=0, horizon=HORIZON)
+    starts = {
+        key: HORIZON if each.likely is None else each.likely for key, each in forecasts.items()
+    }
+    return {key: (at, at, at) for key, at in starts.items()}
 
 
 def sample_moment(moment: Moment, seed: int) -> tuple[Sequence[Sample], float]:

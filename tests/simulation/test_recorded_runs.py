@@ -25,7 +25,7 @@ NEVER = 1e6
 def check_forecasts(recording: Recording) -> None:
     """Forecast from the moment when all had been submitted, and compare with what came."""
     forecasts = forecast_starts(
-        build_state(recording), build_lengths(recording), seed=recording.seed, merged_share=0
+        build_state(recording), build_lengths(recording), seed=recording.seed
     )
     true = list_starts(recording)
     likely = {key: NEVER if each.likely is None else each.likely for key, each in forecasts.items()}
