@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from scheduling.cluster_room import Fit
-from scheduling.decision import Action, Eviction, Nomination, Refusal
+from scheduling.decision import Action, Eviction, Refusal
 from scheduling.evictions import EvictionPlan
 from scheduling.gangs import SURPLUS_PODS, Candidate, GangBook, PodSet
 from scheduling.minimum_runtimes import find_protection_end
@@ -398,11 +398,9 @@ class GivingWay:
         self._pass.nominate(candidate, mine)
         if action is not Action.CONSOLIDATE:
             return
-        self._pass.outcome.nominations += [
-            Nomination(place.pod.uid, moved[place.pod.uid].key, place.node)
-            for place in fit.places
-            if place.pod.uid in moved
-        ]
+        for place in fit.places:
+            if place.pod.uid in moved:
+                self._pass.nominate_moved(moved[place.pod.uid], place)
         for unit in plan.units:
             amounts = self._state.shapes.sum_charges(count_shapes(unit.pods))
             for placed, sign in ((False, -1), (True, 1)):

@@ -264,6 +264,10 @@ class SchedulingPass:
         text = self._describe_leaving(sorted({place.node for place in fit.places}))
         self.outcome.refusals[gang.key] = Refusal(PIPELINED, PIPELINED, text)
 
+    def nominate_moved(self, gang: GangBook, place: Place) -> None:
+        """Keep a place for a pod that has to move there."""
+        self.outcome.nominations.append(Nomination(place.pod.uid, gang.key, place.node))
+
     def note_leaving(self, pods: Iterable[Pod], gangs: Mapping[str, GangBook]) -> None:
         """Note who leaves which node, for those who wait for it; `gangs` are by the pods' uids."""
         for pod in pods:

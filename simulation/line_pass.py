@@ -1,8 +1,8 @@
 """A scheduling pass over lines of equal gangs, whose places are taken at once.
 
-The rules are those of `scheduling`. What is left out: why something is refused, consolidation, and
-those turns of a queue whose work plainly finds no room. Those who give way leave at once, and the
-room that others wait for is theirs at the same moment.
+The rules are those of `scheduling`. What is left out: why something is refused, and,
+where many wait, consolidation and those turns that can place nobody any more. Those who give way
+leave at once, and the room that others wait for is theirs at the same moment.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from scheduling.cluster_room import ClusterRoom, Fit, Place
 from scheduling.decision import Action, Refusal
 from scheduling.gangs import Candidate, GangBook
-from scheduling.giving_way import USUAL_BOUNDS, GivingWay, SearchBounds
+from scheduling.giving_way import GivingWay, SearchBounds
 from scheduling.node_shortages import CountPlaced
 from scheduling.queue_turns import QueueTurns
 from scheduling.queues import NoQueue, Queues
@@ -52,6 +52,9 @@ class Plan:
     shapes: ShapeTable
     search_at: float = 0.0
     """When it is worth it to search for those who give way."""
+    just_started: set[str] = field(default_factory=set)
+    """Keys of the gangs that others gave way to at this moment: a real pass has kept places for
+    them, and takes nothing from them."""
     mismatched: dict[PodShape, bool] = field(default_factory=dict)
     """Whether no node accepts pods of a shape: that does not change in time."""
 
@@ -64,6 +67,7 @@ class Plan:
             self.queues.fork(),
             self.shapes,
             self.search_at,
+            set(self.just_started),
             self.mismatched,
         )
 
@@ -75,8 +79,6 @@ class Changes:
     started: list[tuple[GangBook, Place]] = field(default_factory=list)
     evicted: dict[str, list[str]] = field(default_factory=dict)
     """Uids of pods that gave way, by the key of their gang."""
-    is_contended: bool = False
-    """Whether somebody may take from others, also from what has just started."""
 
 
 class LinePass(SchedulingPass):
@@ -97,7 +99,6 @@ class LinePass(SchedulingPass):
         """Place what finds a place, then let others give way to what does not."""
         takers = self._list_takers(running)
         self._place_lines(takers)
-        self.changes.is_contended = bool(takers)
         if self.refused:
             self._let_give_way(running)
         return self.changes
@@ -105,9 +106,16 @@ class LinePass(SchedulingPass):
     def _note_started(self, gang: GangBook, places: Sequence[Place], is_core: bool) -> None:
         self.changes.started += [(gang, place) for place in places]
 
+    def has_place(self, gang: GangBook) -> bool:
+        return gang.key in self._plan.just_started or super().has_place(gang)
+
     def nominate(self, candidate: Candidate, fit: Fit) -> None:
         super().nominate(candidate, fit)
         self.changes.started += [(candidate.gang, place) for place in fit.places]
+
+    def nominate_moved(self, gang: GangBook, place: Place) -> None:
+        super().nominate_moved(gang, place)
+        self.changes.started.append((gang, place))
 
     def _place_lines(self, takers: Mapping[str, Line]) -> None:
         """Place what finds a place, in turn, and note those whom others may give way.
@@ -117,15 +125,15 @@ class LinePass(SchedulingPass):
         """
         candidates, hopeful = self._list_candidates()
         behind: dict[str, Iterator[GangBook]] = {}
-        if not hopeful and not takers:
+        if not (hopeful or takers or self._plan.is_thorough):
             return
         turns = QueueTurns(self.state.queues, self.fair_shares, self._sum_candidate)
         turns.fill(candidates)
         missing = set(takers)
-        while (hopeful or missing) and (candidate := turns.pop()) is not None:
+        is_thorough = self._plan.is_thorough
+        while (hopeful or missing or is_thorough) and (candidate := turns.pop()) is not None:
             gang = candidate.gang
-            if not self._plan.is_thorough:
-                missing.discard(gang.key)
+            missing.discard(gang.key)
             demands = hopeful.pop(gang.key, None)
             is_placed = False
             if demands is not None and self._may_fit_any(demands):
@@ -139,7 +147,7 @@ class LinePass(SchedulingPass):
                 hopeful = {
                     key: demands for key, demands in hopeful.items() if self._may_fit_any(demands)
                 }
-            elif gang.key in takers or (takers and self._plan.is_thorough):
+            elif gang.key in takers or is_thorough:
                 # What one gives up another may want, and what is left over anybody.
                 self.refused.append(candidate)
                 follower = self._find_follower(behind, gang)
@@ -208,8 +216,11 @@ class LinePass(SchedulingPass):
 
     def _let_give_way(self, running: Sequence[GangBook]) -> None:
         """Let others give way to those that were refused."""
-        bounds = USUAL_BOUNDS if self._plan.is_thorough else SHORT_BOUNDS
-        giving_way = GivingWay(self, running, (Action.RECLAIM, Action.PREEMPT), bounds)
+        if self._plan.is_thorough:
+            giving_way = GivingWay(self, running)
+        else:
+            actions = (Action.RECLAIM, Action.PREEMPT)
+            giving_way = GivingWay(self, running, actions, SHORT_BOUNDS)
         for _ in giving_way.make_room():
             pass
         for eviction in self.outcome.evictions:

@@ -155,11 +155,14 @@ class Player:
     def _decide(self, missing: set[str]) -> None:
         """Run passes until nobody gives way any more."""
         self._plan.now = self._world.state.now + self._now
+        self._plan.just_started.clear()
         for _ in range(MOST_PASSES):
             changes = LinePass(self._plan, self._lines).run(list(self._running.values()))
             self._take_over(changes, missing)
-            if not changes.started or not changes.is_contended:
+            # What starts changes nothing for others: it is decided again where room has grown.
+            if not changes.evicted:
                 return
+            self._plan.just_started |= {gang.key for gang, _ in changes.started}
 
     def _take_over(self, changes: Changes, missing: set[str]) -> None:
         """Give pods their nodes, and let those go that gave way."""

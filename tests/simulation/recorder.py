@@ -4,6 +4,7 @@ import statistics
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -126,6 +127,10 @@ def record_runs(seed: int, folder: Path) -> Recording:
             api.close()
 
 
+def _has_ended(watch: PodWatch, plan: RunPlan) -> bool:
+    return watch.count_ended(plan.key) == plan.pods
+
+
 def _record(api: Api, watch: PodWatch, seed: int, progress: Path) -> Recording:
     for queue in (QueuePlan("laboratory", sum(NODES.values())), *QUEUES):
         parent = "" if queue.name == "laboratory" else "laboratory"
@@ -133,7 +138,7 @@ def _record(api: Api, watch: PodWatch, seed: int, progress: Path) -> Recording:
     probes = [RunPlan(f"probe-{number}", "vision", 2, 1, "train", 3) for number in range(PROBES)]
     for probe in probes:
         api.post(JOBS, build_job(probe, progress)).ok(201)
-        eventually(lambda probe=probe: watch.count_ended(probe.key) == probe.pods)
+        eventually(partial(_has_ended, watch, probe))
     overhead = statistics.median(
         (life.ended or 0.0) - (life.bound or 0.0) - 3 for life in watch.lives.values()
     )

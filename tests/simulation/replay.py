@@ -4,7 +4,7 @@ The simulator is compared with it. Lengths are exact, everybody who gives way le
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from scheduling import Binding, ClusterState, Gang, Pod, decide
 
@@ -28,8 +28,8 @@ def play_exactly(
     gangs = {gang.key: gang for gang in state.gangs}
     while True:
         for _ in range(MOST_DECISIONS):
-            changed = _decide(replace(state, now=now, gangs=list(gangs.values())), gangs)
-            for key in changed:
+            changes = _decide(replace(state, now=now, gangs=list(gangs.values())), gangs)
+            for key in changes.gangs:
                 gang = gangs[key]
                 if _is_begun(gang) and key not in since:
                     since[key] = now
@@ -40,7 +40,8 @@ def play_exactly(
                         left[key] -= now - since[key]
                     del since[key]
                     gangs[key] = replace(gang, started_at=None)
-            if not changed:
+            # As the scheduler of the embedded cluster, which decides again where room has grown.
+            if not changes.has_evictions:
                 break
         ends = [(since[key] + left[key], key) for key in since if key in left]
         if not ends or min(ends)[0] - begin > horizon:
@@ -53,7 +54,7 @@ def settle(state: ClusterState) -> ClusterState | None:
     """Return the state in which nothing changes any more; None where it never rests."""
     gangs = {gang.key: gang for gang in state.gangs}
     for _ in range(MOST_ROUNDS):
-        if not _decide(replace(state, gangs=list(gangs.values())), gangs):
+        if not _decide(replace(state, gangs=list(gangs.values())), gangs).gangs:
             return replace(state, gangs=list(gangs.values()))
     return None
 
@@ -62,8 +63,16 @@ def _is_begun(gang: Gang) -> bool:
     return sum(bool(pod.node) for pod in gang.pods) >= gang.min_member
 
 
-def _decide(state: ClusterState, gangs: dict[str, Gang]) -> Sequence[str]:
-    """Carry out one decision, and return the keys of the gangs that it changed."""
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The keys of the gangs that a decision changed."""
+
+    gangs: Sequence[str]
+    has_evictions: bool
+
+
+def _decide(state: ClusterState, gangs: dict[str, Gang]) -> Changes:
+    """Carry out one decision, and return what it changed."""
     decision = decide(state)
     bindings = {binding.pod: binding for binding in decision.bindings}
     evicted = {eviction.pod for eviction in decision.evictions}
@@ -75,7 +84,7 @@ def _decide(state: ClusterState, gangs: dict[str, Gang]) -> Sequence[str]:
             gangs[gang.key] = replace(gang, pods=pods)
             if any(new.node != old.node for new, old in zip(pods, gang.pods, strict=True)):
                 changed.append(gang.key)
-    return changed
+    return Changes(changed, bool(decision.evictions))
 
 
 def _change_pod(

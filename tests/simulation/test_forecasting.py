@@ -142,7 +142,7 @@ def test_equal_gangs_stand_in_one_line_and_are_placed_in_order() -> None:
     assert lines.list_behind(books[3], 2) == [books[2], books[1]]
 
 
-@pytest.mark.parametrize(("precision", "least"), [(EXACT, 0.6), (THOROUGH, 0.6), (COARSE, 0.4)])
+@pytest.mark.parametrize(("precision", "least"), [(EXACT, 0.9), (THOROUGH, 0.9), (COARSE, 0.4)])
 def test_single_draws_are_near_to_plain_replay(precision: Precision, least: float) -> None:
     """One draw, of whose errors each has others for its consequence; a likely start is nearer."""
     near = total = 0
@@ -158,6 +158,7 @@ def test_single_draws_are_near_to_plain_replay(precision: Precision, least: floa
             for key in waiting
             for start in [starts.get(key, 48 * HOUR)]
         )
+    print(f"{near / total:.0%} of {total} starts are near")
     assert near / total >= least
 
 
