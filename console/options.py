@@ -235,6 +235,9 @@ class Options(BaseSettings):
     ledger_days: float = Field(
         800, ge=62, description="how long it is kept what became of GPU hours, by day and workload"
     )
+    forecast_days: float = Field(
+        90, ge=31, description="how long forecasts of starts are kept with what became of them"
+    )
     metric_seconds: int = Field(
         15,
         ge=5,

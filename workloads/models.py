@@ -13,6 +13,14 @@ from django.utils import timezone
 
 from projects.querysets import InProject
 from workloads.data_models import DataPreparation, RankDelivery
+from workloads.forecast_models import (
+    NO_LIKELY_START,
+    ClusterForecast,
+    ForecastOutlook,
+    ForecastRecord,
+    Horizon,
+    WorkloadForecast,
+)
 from workloads.ledger_models import LedgerBookmark, LedgerEntry, LedgerLoss
 from workloads.metric_models import MetricRollup, MetricRow, MetricSeries
 from workloads.pod_counts import Standing
@@ -22,11 +30,16 @@ from workloads.specs import Framework
 from workloads.states import GONE, BadgeLook, Status
 
 __all__ = [
+    "NO_LIKELY_START",
     "Attempt",
+    "ClusterForecast",
     "DataPreparation",
     "Desired",
     "Draft",
     "Event",
+    "ForecastOutlook",
+    "ForecastRecord",
+    "Horizon",
     "LedgerBookmark",
     "LedgerEntry",
     "LedgerLoss",
@@ -46,6 +59,7 @@ __all__ = [
     "TrainingProgress",
     "UsedAsset",
     "Workload",
+    "WorkloadForecast",
 ]
 
 ZERO = Decimal(0)
@@ -184,6 +198,8 @@ class Workload(models.Model):
     """Names of nodes that its next attempts do not run on."""
     is_run_due = models.BooleanField(default=False, db_default=False)
     """Whether it is to run again as soon as it has stopped."""
+    likely_start_at = models.DateTimeField(default=NO_LIKELY_START, db_default=NO_LIKELY_START)
+    """When it is likely to start, for lists; NO_LIKELY_START where nothing is forecast."""
 
     objects = InProject.as_manager()
 

@@ -34,6 +34,7 @@ _DEFERRED_FIELDS = (
     "labels",
     "min_pods",
     "max_pods",
+    "likely_start_at",
 )
 """Fields of a workload's row that no update depends on."""
 _POD_NAMES = [field.name for field in Pod._meta.concrete_fields]
