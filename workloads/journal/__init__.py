@@ -24,6 +24,12 @@ from workloads.journal.disruption_records import (
     record_disruptions,
 )
 from workloads.journal.event_allowance import EventAllowances
+from workloads.journal.forecast_records import (
+    ForecastUpdate,
+    clear_forecasts,
+    record_forecasts,
+    settle_forecast_records,
+)
 from workloads.journal.gpu_use import record_gpu_use
 from workloads.journal.left_out_events import MAX_EVENTS, record_left_out_events
 from workloads.journal.observed_objects import Kind, Observation, uid_of
@@ -75,6 +81,7 @@ __all__ = [
     "MAX_EVENTS",
     "DisruptionRecord",
     "EventAllowances",
+    "ForecastUpdate",
     "Kind",
     "KnownObject",
     "Listing",
@@ -87,6 +94,7 @@ __all__ = [
     "abandon_workloads",
     "cancel_due_run",
     "cancel_scaling",
+    "clear_forecasts",
     "close_findings",
     "close_preparations",
     "create_workload",
@@ -101,6 +109,7 @@ __all__ = [
     "record_delay",
     "record_disruptions",
     "record_failed_job",
+    "record_forecasts",
     "record_foreign_scaling",
     "record_gpu_use",
     "record_launch",
@@ -124,6 +133,7 @@ __all__ = [
     "request_run",
     "request_stop",
     "require_free_name",
+    "settle_forecast_records",
     "suggest_free_name",
     "uid_of",
 ]

@@ -9,7 +9,13 @@ from django.utils import timezone
 
 from clusters import connections
 from clusters.job_kinds import JOBS, is_made_with_batch_jobs
-from workloads.journal import bulk_sql, object_merging, pod_counting, status_derivation
+from workloads.journal import (
+    bulk_sql,
+    forecast_records,
+    object_merging,
+    pod_counting,
+    status_derivation,
+)
 from workloads.journal.cluster_events import MAX_CLOCK_LAG, ClusterEvent, refine_moment, supersedes
 from workloads.journal.observed_objects import ObservedObject
 from workloads.journal.transactions import JournalTransaction
@@ -56,6 +62,7 @@ def write_batch(
     pod_changes = pod_counting.update_pod_counts(updates.values(), anew=recheck_ids)
     _write_pods(updates, pod_changes)
     events = status_derivation.apply_derived_statuses(updates.values(), now)
+    forecast_records.record_starts(events, now)
     event_changes = _collect_events(cluster_events, by_name, events, now)
     _write_rows(journal_tx, updates, events, event_changes)
     return {pk for pk, update in updates.items() if update.affects_pages or update.new_values}

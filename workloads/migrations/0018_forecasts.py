@@ -4,6 +4,8 @@ import datetime
 import django.db.models.deletion
 from django.db import migrations, models
 
+from console.migration_operations import AddColumn
+
 
 class Migration(migrations.Migration):
 
@@ -38,7 +40,7 @@ class Migration(migrations.Migration):
                 ('blockers', models.JSONField(default=list)),
             ],
         ),
-        migrations.AddField(
+        AddColumn(
             model_name='workload',
             name='likely_start_at',
             field=models.DateTimeField(db_default=datetime.datetime(9000, 1, 1, 0, 0, tzinfo=datetime.timezone.utc), default=datetime.datetime(9000, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)),

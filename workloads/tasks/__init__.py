@@ -12,6 +12,7 @@ from console.celery import app
 from projects.tasks import forget
 from workloads.tasks.accounting import account_gpu_hours
 from workloads.tasks.disruptions import tell_disruptions
+from workloads.tasks.forecasting import forecast, forecast_all
 from workloads.tasks.launching import launch
 from workloads.tasks.limiting import limit
 from workloads.tasks.measuring import measure, measure_all, thin_metrics
@@ -30,6 +31,8 @@ __all__ = [
     "account_gpu_hours",
     "follow_preparations",
     "follow_training",
+    "forecast",
+    "forecast_all",
     "forget",
     "heartbeat",
     "heartbeats",
@@ -74,6 +77,7 @@ _EVERY = {
     "workloads.tasks.sampling.sample": settings.OPTIONS.sample_seconds,
     "workloads.tasks.sampling.thin": 3600,
     "workloads.tasks.accounting.account_gpu_hours": 60,
+    "workloads.tasks.forecasting.forecast_all": 20,
 }
 
 # A message that no worker took in time is worth nothing: the next one asks for the same.

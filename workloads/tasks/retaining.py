@@ -1,5 +1,5 @@
 """Deletion of data whose retention is over: deleted workloads, events, abandoned drafts and
-sessions, logs, entries of the ledger.
+sessions, logs, entries of the ledger, forecasts.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from console.celery import step
 from workloads import logbook
-from workloads.models import Draft, Event, LedgerEntry, LedgerLoss, Workload
+from workloads.models import Draft, Event, ForecastRecord, LedgerEntry, LedgerLoss, Workload
 from workloads.states import RESTING, Status
 
 DRAFT_AGE = timedelta(days=7)
@@ -44,6 +44,8 @@ def retain() -> None:
     oldest = now - timedelta(days=options.ledger_days)
     _delete_in_batches(LedgerEntry.objects.filter(day__lt=oldest.date()))
     _delete_in_batches(LedgerLoss.objects.filter(at__lt=oldest))
+    oldest_forecast = now - timedelta(days=options.forecast_days)
+    _delete_in_batches(ForecastRecord.objects.filter(made_at__lt=oldest_forecast))
     _delete_in_batches(Draft.objects.filter(updated_at__lt=now - DRAFT_AGE))
     _delete_in_batches(Session.objects.filter(expire_date__lt=now))
 

@@ -1,0 +1,257 @@
+"""Forecasts of starts: what they rest on, when they are made anew, and what becomes of them."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from clusters.models import Cluster, Node
+from simulation import LengthSource, Outlook, StartForecast
+from tests.cast import Cast
+from tests.workloads.table_rows import NOON
+from tests.workloads.waiting_rows import (
+    HOUR,
+    FixedSimulator,
+    add_ended_run,
+    add_node,
+    add_record,
+    add_workload,
+    at,
+    starts_in,
+)
+from workloads.forecasting import forecast_cluster
+from workloads.forecasting.evidence import load_run_lengths
+from workloads.forecasting.margins import load_margins
+from workloads.journal.forecast_records import record_starts
+from workloads.models import (
+    NO_LIKELY_START,
+    Attempt,
+    ClusterForecast,
+    Event,
+    ForecastRecord,
+    Horizon,
+    Pod,
+    UsedAsset,
+    Workload,
+    WorkloadForecast,
+)
+from workloads.states import HELD_BY_KUEUE
+from workloads.tasks.forecasting import forecast
+from workloads.tasks.retaining import retain
+
+
+def test_lengths_come_from_the_runs_that_are_most_alike(cast: Cast) -> None:
+    template = "11111111-1111-4111-8111-111111111111"
+    own = add_workload(cast.team_a, "own", by=cast.bob, image="a", attempt=4)
+    copy = add_workload(cast.team_a, "copy", by=cast.bob, image="b")
+    same_image = add_workload(cast.team_a, "same-image", by=cast.bob, image="c")
+    other = add_workload(cast.team_a, "other", by=cast.alice, image="a")
+    limited = add_workload(cast.team_b, "limited", time_limit_seconds=7200, ran_seconds=1200)
+    unknown = add_workload(cast.team_b, "unknown")
+    for number in (1, 2, 3):
+        Attempt.objects.create(
+            workload=own,
+            number=number,
+            status="Completed",
+            started_at=at(0),
+            ended_at=at(10 * number),
+        )
+        made = add_ended_run(cast.team_a, f"t{number}", 2, by=cast.bob, image="x")
+        UsedAsset.objects.create(workload=made, kind="template", asset=template, name="t")
+        add_ended_run(cast.team_a, f"c{number}", 3, by=cast.bob, image="c")
+    add_ended_run(cast.team_a, "stopped", 5, by=cast.bob, image="c", status="Stopped")
+    Attempt.objects.filter(workload__name="stopped").update(status="Stopped")
+    UsedAsset.objects.create(workload=copy, kind="template", asset=template, name="t")
+    lengths = load_run_lengths(cast.cluster.pk, at(60))
+
+    def describe(workload: Workload) -> tuple[LengthSource, list[float], int, float | None]:
+        found = lengths[str(workload.pk)]
+        return found.source, sorted(found.ended), len(found.unfinished), found.limit
+
+    assert describe(own) == (LengthSource.OWN_RUNS, [600, 1200, 1800], 0, None)
+    assert describe(copy) == (LengthSource.COPIES, [2 * HOUR] * 3, 0, None)
+    assert describe(same_image) == (LengthSource.COPIES, [3 * HOUR] * 3, 1, None)
+    assert describe(other)[0] is LengthSource.PROJECT
+    assert len(lengths[str(other.pk)].ended) == 9
+    assert describe(limited) == (LengthSource.TIME_LIMIT, [], 0, 6000)
+    assert not lengths[str(unknown.pk)].is_known
+    assert f"{own.pk}-data" in lengths
+
+
+@pytest.fixture
+def waiting(cast: Cast) -> Workload:
+    """Beside it one runs, and holds its node."""
+    add_node(cast, gpus=1)
+    add_workload(cast.team_b, "holder", node="node-1")
+    return add_workload(cast.team_a, "waits", by=cast.bob)
+
+
+def test_what_is_forecast_is_shown_and_kept(cast: Cast, waiting: Workload) -> None:
+    holder = Workload.objects.get(name="holder")
+    simulate = FixedSimulator(waits=starts_in(HOUR + 10, blockers=[str(holder.pk), "strange"]))
+    assert forecast_cluster(cast.cluster, at(0), simulate)
+    row = WorkloadForecast.objects.get()
+    assert (row.outlook, row.horizon, row.blockers) == ("starts", "6h", [str(holder.pk)])
+    assert row.likely_at == NOON + timedelta(seconds=HOUR + 10)
+    assert (row.earliest_at, row.latest_at) == (at(30), at(121)), "whole minutes"
+    record = ForecastRecord.objects.get()
+    assert (record.drawn_earliest, record.latest_at) == (HOUR / 2 + 5, at(121))
+    assert record.quantiles == [[0.1, 1805.0], [0.5, 3610.0], [0.9, 7220.0]]
+    before, waiting.changed = waiting.changed, -1
+    waiting.refresh_from_db()
+    assert waiting.likely_start_at == row.likely_at
+    assert waiting.changed > before, "open pages are told"
+
+
+def test_nothing_is_computed_while_nothing_changes(cast: Cast, waiting: Workload) -> None:
+    simulate = FixedSimulator(waits=starts_in(HOUR))
+    assert forecast_cluster(cast.cluster, at(0), simulate)
+    assert not forecast_cluster(cast.cluster, at(2), simulate)
+    assert forecast_cluster(cast.cluster, at(4), simulate), "time alone changes chances"
+    for number, change in enumerate(
+        (
+            lambda: Node.objects.update(is_schedulable=False),
+            lambda: Pod.objects.filter(workload=waiting).update(standing="unschedulable"),
+            lambda: add_workload(cast.team_b, "new"),
+            lambda: type(cast.team_a).objects.filter(pk=cast.team_a.pk).update(gpu_quota=7),
+        )
+    ):
+        change()
+        assert forecast_cluster(cast.cluster, at(5 + number / 10), simulate), number
+    assert ClusterForecast.objects.get().took_seconds >= 0
+
+
+def test_a_forecast_is_kept_again_once_it_moves_or_an_hour_passes(
+    cast: Cast, waiting: Workload
+) -> None:
+    def forecast_at(minutes: float, likely: float) -> int:
+        ClusterForecast.objects.update(fingerprint="other")
+        forecast_cluster(cast.cluster, at(minutes), FixedSimulator(waits=starts_in(likely * 60)))
+        return ForecastRecord.objects.count()
+
+    assert forecast_at(0, 100) == 1
+    assert forecast_at(1, 300) == 1, "too soon after the last one"
+    assert forecast_at(6, 99) == 1, "it has moved by 5 of 100 minutes"
+    assert forecast_at(10, 101) == 2, "it has moved by 11"
+    assert forecast_at(71, 40) == 3, "an hour has passed, it is of another class"
+    for number in range(40):
+        forecast_at(80 + 60 * number, 300)
+    assert ForecastRecord.objects.count() == 24
+
+
+def test_what_cannot_be_played_forward_says_so(cast: Cast, waiting: Workload) -> None:
+    add_workload(cast.team_a, "prepares", status="Preparing")
+    add_workload(cast.team_a, "held", reason=HELD_BY_KUEUE)
+    add_workload(cast.team_a, "no-pods")
+    Pod.objects.filter(workload__name__in=("held", "no-pods")).delete()
+    answer = StartForecast(Outlook.NO_END, position=1, draws=10, blockers=())
+    forecast_cluster(cast.cluster, at(0), FixedSimulator(waits=answer))
+    outlooks = dict(WorkloadForecast.objects.values_list("workload__name", "outlook"))
+    assert outlooks == {
+        "waits": "no-end",
+        "prepares": "preparing",
+        "held": "held",
+        "no-pods": "no-pods",
+    }
+    assert not ForecastRecord.objects.exists()
+
+
+def start(workload: Workload, minutes: float, placed: float | None = None) -> None:
+    """Let a workload start as the journal sees it."""
+    if placed is not None:
+        Pod.objects.filter(workload=workload).update(node="node-1", started_at=at(placed))
+    event = Event(
+        workload=workload,
+        attempt=workload.attempt,
+        kind=Event.Kind.STATUS,
+        old="Pending",
+        new="Initializing",
+    )
+    Workload.objects.filter(pk=workload.pk).update(status="Initializing")
+    record_starts([event], at(minutes))
+
+
+@pytest.mark.parametrize(("placed", "is_right"), [(61, True), (29, False), (121, False)])
+def test_a_start_closes_its_records(
+    cast: Cast, waiting: Workload, placed: float, is_right: bool
+) -> None:
+    forecast_cluster(cast.cluster, at(0), FixedSimulator(waits=starts_in(HOUR)))
+    start(waiting, placed + 1, placed)
+    record = ForecastRecord.objects.get()
+    assert (record.started_at, record.is_right) == (at(placed), is_right)
+    assert not WorkloadForecast.objects.exists()
+    waiting.refresh_from_db()
+    assert waiting.likely_start_at == NO_LIKELY_START
+
+
+def test_what_is_stopped_before_does_not_count(cast: Cast, waiting: Workload) -> None:
+    forecast_cluster(cast.cluster, at(0), FixedSimulator(waits=starts_in(HOUR)))
+    Workload.objects.filter(pk=waiting.pk).update(status="Stopping")
+    forecast_cluster(cast.cluster, at(5), FixedSimulator())
+    record = ForecastRecord.objects.get()
+    assert (record.closed_at, record.started_at, record.is_right) == (at(5), None, None)
+    assert not WorkloadForecast.objects.exists()
+
+
+def test_what_is_overdue_is_wrong_before_it_starts(cast: Cast, waiting: Workload) -> None:
+    forecast_cluster(cast.cluster, at(0), FixedSimulator(waits=starts_in(HOUR)))
+    forecast_cluster(cast.cluster, at(125), FixedSimulator())
+    assert ForecastRecord.objects.get().is_right is False
+
+
+def test_intervals_are_widened_until_they_are_right_as_often_as_they_claim(cast: Cast) -> None:
+    for number in range(30):
+        # A third of them came three times later than the interval ends.
+        add_record(cast.team_a, 600, 3600 if number % 3 == 0 else 700)
+    margins = load_margins(cast.cluster.pk, at(200))
+    assert margins[Horizon.HOUR] > 1.0
+    assert margins[Horizon.DAY] == 0.0, "no outcomes of that class"
+    add_node(cast)
+    add_workload(cast.team_a, "waits")
+    forecast_cluster(cast.cluster, at(200), FixedSimulator(waits=starts_in(1200)))
+    row = WorkloadForecast.objects.get()
+    assert row.latest_at is not None
+    assert row.latest_at > at(200 + 100)
+    assert ForecastRecord.objects.latest("pk").drawn_latest == 2400
+
+
+def test_queries_do_not_grow_with_workloads(cast: Cast, waiting: Workload) -> None:
+    def count(minutes: float) -> int:
+        names = Workload.objects.filter(status="Pending").values_list("name", flat=True)
+        answers = {name: starts_in(HOUR) for name in names}
+        with CaptureQueriesContext(connection) as captured:
+            assert forecast_cluster(cast.cluster, at(minutes), FixedSimulator(**answers))
+        return len(captured)
+
+    few = [count(0), count(10)][-1]
+    for number in range(30):
+        add_workload(cast.team_a, f"w{number}")
+        add_ended_run(cast.team_a, f"e{number}", 1)
+    assert count(20) <= few + 3
+    assert few <= 40
+
+
+def test_only_clusters_that_answer_are_forecast(
+    cast: Cast, waiting: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        "workloads.tasks.forecasting.forecast_cluster", lambda *given: asked.append(given)
+    )
+    forecast(str(cast.cluster.pk))
+    Cluster.objects.update(last_seen_at=timezone.now())
+    forecast(str(cast.cluster.pk))
+    Cluster.objects.update(unreachable_since=timezone.now())
+    forecast(str(cast.cluster.pk))
+    assert len(asked) == 1
+
+
+def test_records_are_kept_as_long_as_the_settings_say(cast: Cast) -> None:
+    now = timezone.now()
+    for days in (10, 100):
+        add_record(cast.team_a, 600, 700, made_at=now - timedelta(days=days))
+    retain()
+    assert ForecastRecord.objects.count() == 1

@@ -1,0 +1,144 @@
+"""One cluster played forward: what is known of it is loaded, and the answers are kept."""
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from clusters.models import Cluster
+from scheduling import ClusterState
+from simulation import RunLengths, StartForecast, forecast_starts
+from workloads import journal
+from workloads.elastic import cluster_state
+from workloads.forecasting import forecast_rows
+from workloads.forecasting.evidence import load_run_lengths
+from workloads.forecasting.fingerprint import compute_fingerprint
+from workloads.forecasting.margins import load_margins
+from workloads.models import (
+    ClusterForecast,
+    ForecastOutlook,
+    ForecastRecord,
+    Workload,
+    WorkloadForecast,
+)
+from workloads.states import HELD_BY_KUEUE, Status
+
+log = logging.getLogger(__name__)
+
+MOST_WAITING = 2_000
+"""Waiting workloads of one cluster whose forecasts are kept, those that waited longest."""
+MOST_AGE = timedelta(minutes=3)
+"""After so long a cluster is played forward anew, though nothing changed but the time."""
+HORIZON = 86_400.0
+TOO_LARGE = (
+    f"The cluster has more than {cluster_state.MOST_NODES:,} nodes or "
+    f"{cluster_state.MOST_PODS:,} unended pods: Muster does not play so many forward."
+)
+WAITING = (Status.PENDING.value, Status.PREPARING.value)
+"""Statuses whose workloads have a forecast, or a word why there is none."""
+
+
+class Simulator(Protocol):
+    """Plays a cluster forward, as `simulation.forecast_starts` does."""
+
+    def __call__(
+        self, state: ClusterState, lengths: Mapping[str, RunLengths], *, seed: int, horizon: float
+    ) -> Mapping[str, StartForecast]: ...
+
+
+def forecast_cluster(
+    cluster: Cluster, now: datetime, simulate: Simulator = forecast_starts
+) -> bool:
+    """Forecast the starts of all that waits in a cluster, where anything changed for them.
+
+    Return whether it was played forward. May run twice, late or beside another: what is written
+    rests on what was read.
+    """
+    journal.settle_forecast_records(cluster.pk, now)
+    before = ClusterForecast.objects.filter(pk=cluster.pk).first()
+    workloads = _load_waiting(cluster)
+    if not workloads:
+        journal.clear_forecasts(cluster.pk)
+        return False
+    fingerprint = compute_fingerprint(cluster)
+    is_of_now = before is not None and before.fingerprint == fingerprint
+    if before is not None and is_of_now and now - before.computed_at < MOST_AGE:
+        return False
+    began_at = time.monotonic()
+    computed = ClusterForecast(cluster=cluster, computed_at=now, fingerprint=fingerprint)
+    try:
+        state = cluster_state.load_cluster_state(cluster, now)
+    except cluster_state.TooLarge:
+        computed.trouble = TOO_LARGE
+        forecasts: Mapping[str, StartForecast] = {}
+    else:
+        lengths = load_run_lengths(cluster.pk, now)
+        # The same state gives the same answer, whoever plays it forward.
+        forecasts = simulate(state, lengths, seed=int(fingerprint[:8], 16), horizon=HORIZON)
+    updates = _build_updates(cluster, workloads, forecasts, computed)
+    computed.took_seconds = time.monotonic() - began_at
+    journal.record_forecasts(computed, before, updates)
+    return True
+
+
+def _load_waiting(cluster: Cluster) -> Sequence[Workload]:
+    rows = Workload.objects.filter(
+        cluster=cluster, status__in=WAITING, ended_at=None, released_at=None
+    )
+    fields = ("name", "attempt", "status", "reason", "project", "cluster", "likely_start_at")
+    return list(rows.order_by("created_at", "pk").only(*fields)[:MOST_WAITING])
+
+
+def _build_updates(
+    cluster: Cluster,
+    workloads: Sequence[Workload],
+    forecasts: Mapping[str, StartForecast],
+    computed: ClusterForecast,
+) -> Sequence[journal.ForecastUpdate]:
+    """Build what is written of each waiting workload. Some queries, whatever waits."""
+    now = computed.computed_at
+    margins = load_margins(cluster.pk, now)
+    shown = WorkloadForecast.objects.filter(workload__cluster=cluster).in_bulk()
+    kept = _load_kept_records(cluster)
+    updates = []
+    for workload in workloads:
+        forecast = forecasts.get(str(workload.pk))
+        record = None
+        if forecast is None:
+            row = _build_row_without_forecast(workload, computed)
+        else:
+            row = forecast_rows.build_forecast_row(workload, forecast, now, margins)
+            if forecast_rows.is_record_due(row, kept.get((workload.pk, workload.attempt), ())):
+                record = forecast_rows.build_record(row, workload, forecast)
+        updates.append(forecast_rows.build_update(row, shown.get(workload.pk), record))
+    return updates
+
+
+def _load_kept_records(cluster: Cluster) -> Mapping[tuple[object, int], list[ForecastRecord]]:
+    """Load the open records of a cluster, the newest last, by workload and attempt."""
+    records = ForecastRecord.objects.filter(cluster=cluster, closed_at=None).order_by("pk")
+    kept: dict[tuple[object, int], list[ForecastRecord]] = defaultdict(list)
+    fields = ("workload", "attempt", "made_at", "likely_at", "horizon")
+    for record in records.only(*fields)[: MOST_WAITING * forecast_rows.MOST_RECORDS]:
+        kept[record.workload, record.attempt].append(record)
+    return kept
+
+
+def _build_row_without_forecast(workload: Workload, computed: ClusterForecast) -> WorkloadForecast:
+    """Build the row that says why nothing is forecast."""
+    if computed.trouble:
+        outlook = ForecastOutlook.UNKNOWN
+    elif workload.status == Status.PREPARING:
+        outlook = ForecastOutlook.PREPARING
+    elif workload.reason == HELD_BY_KUEUE:
+        outlook = ForecastOutlook.HELD
+    else:
+        outlook = ForecastOutlook.NO_PODS
+    return WorkloadForecast(
+        workload=workload,
+        attempt=workload.attempt,
+        made_at=computed.computed_at,
+        outlook=outlook.value,
+    )

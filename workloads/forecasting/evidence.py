@@ -1,0 +1,154 @@
+"""How long the work of a cluster runs, by what ran before: out of rows, for the simulator.
+
+A workload's own earlier attempts tell it best, then copies by the same person, then its project;
+else its time limit alone. Four queries, whatever the cluster holds.
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.db.models import QuerySet
+
+from simulation import LengthSource, RunLengths
+from simulation.run_lengths import FEWEST_RUNS, MOST_RUNS
+from workloads.kube_objects import get_data_job_name
+from workloads.models import Attempt, UsedAsset, Workload
+from workloads.states import TERMINAL
+
+MOST_WORKLOADS = 10_000
+MOST_ATTEMPTS = 10_000
+"""Unended workloads, and newest attempts, of one cluster that are read."""
+HISTORY = timedelta(days=90)
+"""How old runs may be that are learned from."""
+
+
+class _Run(NamedTuple):
+    """An attempt that ran, with what makes it alike others."""
+
+    id: int
+    workload_id: uuid.UUID
+    status: str
+    started_at: datetime
+    ended_at: datetime | None
+    workload__project_id: int
+    workload__submitted_by_id: int | None
+    workload__image: str
+
+
+class _RunGroup:
+    """The lengths of runs that are alike, the newest first."""
+
+    def __init__(self) -> None:
+        self.ended: list[float] = []
+        self.unfinished: list[float] = []
+
+    def add(self, run: _Run, now: datetime) -> None:
+        """Take in a run; the oldest of many do not count."""
+        if len(self.ended) + len(self.unfinished) < MOST_RUNS:
+            seconds = max(0.0, ((run.ended_at or now) - run.started_at).total_seconds())
+            # A run that somebody stopped would have gone on for longer.
+            is_whole = run.ended_at is not None and run.status in TERMINAL
+            (self.ended if is_whole else self.unfinished).append(seconds)
+
+    @property
+    def is_enough(self) -> bool:
+        return len(self.ended) >= FEWEST_RUNS
+
+
+def load_run_lengths(cluster_id: uuid.UUID, now: datetime) -> Mapping[str, RunLengths]:
+    """Load how long each unended workload of a cluster runs, by the keys of its gangs."""
+    workloads = Workload.objects.filter(cluster=cluster_id, ended_at=None, released_at=None)
+    rows = workloads.order_by().values(
+        *("id", "project_id", "submitted_by_id", "image", "time_limit_seconds", "ran_seconds")
+    )[:MOST_WORKLOADS]
+    groups = _group_runs(_load_runs(cluster_id, now), _load_templates(cluster_id), now)
+    templates = groups.templates
+    known: dict[Hashable, RunLengths] = {}
+    lengths: dict[str, RunLengths] = {}
+    for row in rows:
+        source, key = groups.choose(row, templates.get(row["id"]))
+        limit = _find_limit(row)
+        # Many workloads are alike, and a distribution takes its time to be made.
+        if (key, limit) not in known:
+            group = groups.find(key)
+            known[key, limit] = RunLengths(group.ended, group.unfinished, limit, source)
+        found = known[key, limit]
+        lengths[str(row["id"])] = lengths[get_data_job_name(str(row["id"]))] = found
+    return lengths
+
+
+def _find_limit(row: Mapping[str, Any]) -> float | None:
+    """Return how long this attempt may run: the limit is over all attempts."""
+    limit = row["time_limit_seconds"]
+    return None if limit is None else max(0.0, float(limit) - row["ran_seconds"])
+
+
+def _load_runs(cluster_id: uuid.UUID, now: datetime) -> Iterable[_Run]:
+    """Load the newest runs of a cluster, and those of its unended workloads. Two queries."""
+    ran = Attempt.objects.filter(workload__cluster=cluster_id, started_at__isnull=False)
+    newest = _read_runs(ran.filter(started_at__gte=now - HISTORY))
+    own = _read_runs(ran.filter(workload__ended_at=None, workload__released_at=None))
+    return sorted({run.id: run for run in (*newest, *own)}.values(), reverse=True)
+
+
+def _read_runs(attempts: "QuerySet[Attempt]") -> Iterable[_Run]:
+    rows = attempts.order_by("-pk").values_list(*_Run._fields)[:MOST_ATTEMPTS]
+    return [_Run(*row) for row in rows]
+
+
+def _load_templates(cluster_id: uuid.UUID) -> Mapping[uuid.UUID, uuid.UUID]:
+    """Load the template that each of the newest workloads was made from. One query."""
+    used = UsedAsset.objects.filter(kind="template", workload__cluster=cluster_id)
+    return dict(used.order_by("-pk").values_list("workload_id", "asset")[:MOST_ATTEMPTS])
+
+
+class _RunGroups:
+    """All groups of a cluster's runs, by what their runs have in common."""
+
+    def __init__(self, templates: Mapping[uuid.UUID, uuid.UUID]) -> None:
+        self.templates = templates
+        self._groups: dict[Hashable, _RunGroup] = defaultdict(_RunGroup)
+
+    def add(self, run: _Run, now: datetime) -> None:
+        """Add a run to each group that it belongs to."""
+        keys: list[Hashable] = [("own", run.workload_id), ("project", run.workload__project_id)]
+        person = run.workload__submitted_by_id
+        template = self.templates.get(run.workload_id)
+        if person is not None:
+            keys.append(("image", person, run.workload__image))
+        if person is not None and template is not None:
+            keys.append(("template", person, template))
+        for key in keys:
+            self._groups[key].add(run, now)
+
+    def find(self, key: Hashable) -> _RunGroup:
+        """Return a group; an empty one where nothing like it ran."""
+        return self._groups.get(key) or _RunGroup()
+
+    def choose(
+        self, row: Mapping[str, Any], template: uuid.UUID | None
+    ) -> tuple[LengthSource, Hashable]:
+        """Return the best group with enough runs for a workload, and what it is made of."""
+        person = row["submitted_by_id"]
+        candidates: list[tuple[LengthSource, Hashable]] = [
+            (LengthSource.OWN_RUNS, ("own", row["id"])),
+            (LengthSource.COPIES, ("template", person, template)),
+            (LengthSource.COPIES, ("image", person, row["image"])),
+            (LengthSource.PROJECT, ("project", row["project_id"])),
+        ]
+        for source, key in candidates:
+            if self.find(key).is_enough:
+                return source, key
+        return LengthSource.TIME_LIMIT, ("project", row["project_id"])
+
+
+def _group_runs(
+    runs: Iterable[_Run], templates: Mapping[uuid.UUID, uuid.UUID], now: datetime
+) -> _RunGroups:
+    groups = _RunGroups(templates)
+    for run in runs:
+        groups.add(run, now)
+    return groups
