@@ -1,0 +1,238 @@
+"""When a waiting workload will start, in words for one reader: pages, REST and command line alike.
+
+What it waits for, and the reader may not see, is named "another project".
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Q
+from django.utils import timezone
+
+from console.texts import join_words
+from projects.models import User
+from simulation.run_lengths import FEWEST_RUNS
+from workloads.diagnosis.queue_position import QueuePosition, format_ordinal
+from workloads.models import (
+    ClusterForecast,
+    ForecastOutlook,
+    ForecastRecord,
+    Horizon,
+    Workload,
+    WorkloadForecast,
+)
+from workloads.queries.disruptions import UNNAMED
+from workloads.queries.queue_positions import load_queue_positions
+from workloads.states import Status
+
+WAITING_STATUSES = frozenset({Status.PENDING, Status.PREPARING})
+"""Statuses whose page says when the workload is likely to start."""
+WINDOW = timedelta(days=30)
+"""How far back the record goes that is shown."""
+LEAST_RECORD = 20
+"""Decided forecasts below which no share of right ones is named."""
+MOST_AGE = timedelta(minutes=15)
+"""From which age on a forecast is not shown any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """Work whose end a workload waits for; `workload_id` is None where the reader sees it not."""
+
+    name: str
+    project: str
+    workload_id: uuid.UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrackRecord:
+    """How often forecasts of a class were right for a project, of those that are decided."""
+
+    project: str
+    horizon: Horizon
+    right: int
+    count: int
+
+    @property
+    def share(self) -> float | None:
+        """The share of right ones; None where there are too few."""
+        return self.right / self.count if self.count >= LEAST_RECORD else None
+
+    @property
+    def sentence(self) -> str:
+        about = f"for {self.project}, {self.horizon.label} ahead"
+        if self.share is None:
+            return (
+                f"Too few such forecasts ({about}) have been decided in the last {WINDOW.days} "
+                f"days to say how often they are right (n = {self.count})."
+            )
+        return (
+            f"In the last {WINDOW.days} days such forecasts ({about}) were right "
+            f"{100 * self.share:.0f} % of the time (n = {self.count:,})."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastView:
+    """What one reader is told of the start of a waiting workload.
+
+    The moments are there with a likely start only. `explanation` says in words what else there is
+    to say, or why nothing is forecast.
+    """
+
+    outlook: ForecastOutlook
+    made_at: datetime | None = None
+    likely_at: datetime | None = None
+    earliest_at: datetime | None = None
+    latest_at: datetime | None = None
+    explanation: str = ""
+    position: QueuePosition | None = None
+    blockers: Sequence[Blocker] = field(default=())
+    record: TrackRecord | None = None
+    now: datetime = field(default_factory=timezone.now)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether its likely start is now, or was."""
+        return self.likely_at is not None and self.likely_at <= self.now + timedelta(seconds=60)
+
+    @property
+    def has_begun_interval(self) -> bool:
+        """Whether the earliest likely start is past, so that only the latest one says anything."""
+        return self.earliest_at is not None and self.earliest_at <= self.now
+
+    @property
+    def place(self) -> str:
+        """Its place in its project's queue, as "3rd in line"; "" where that is not known."""
+        return f"{format_ordinal(self.position.position)} in line" if self.position else ""
+
+    @property
+    def sentence(self) -> str:
+        """All of it in words, with times in UTC."""
+        if self.likely_at is None:
+            return self.explanation
+        likely = "likely any moment" if self.is_due else f"likely {_format_moment(self.likely_at)}"
+        begin = "; ".join(filter(None, (self.place, likely)))
+        whole = f"{begin[:1].upper()}{begin[1:]} ({self._describe_interval()})."
+        return " ".join(filter(None, (whole, self.explanation)))
+
+    def _describe_interval(self) -> str:
+        earliest = _format_moment(self.earliest_at) if self.earliest_at else ""
+        if self.latest_at is None:
+            return f"9 of 10 times after {earliest}, and maybe not within a day"
+        latest = _format_moment(self.latest_at)
+        if self.has_begun_interval:
+            return f"8 of 10 times by {latest}"
+        return f"8 of 10 times between {earliest} and {latest}"
+
+
+def _format_moment(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def view_forecast(workload: Workload, user: User) -> ForecastView | None:
+    """Return what is to be said of a workload's start; None where it does not wait.
+
+    It is loaded with its project and cluster. At most five queries.
+    """
+    if workload.status not in WAITING_STATUSES or workload.released_at is not None:
+        return None
+    now = timezone.now()
+    if workload.cluster.unreachable_since is not None:
+        return _refuse("No forecast: its cluster does not answer.")
+    if not workload.cluster.is_enabled:
+        return _refuse("No forecast: its cluster is disabled.")
+    row = WorkloadForecast.objects.filter(workload=workload.pk, attempt=workload.attempt).first()
+    if row is None:
+        return _refuse("No forecast yet: the first one takes up to a minute.")
+    if now - row.made_at > MOST_AGE:
+        age = round((now - row.made_at).total_seconds() / 60)
+        return _refuse(
+            f"No forecast: the last one is {age:,} minutes old, and much may have changed since.",
+            row.made_at,
+        )
+    outlook = ForecastOutlook(row.outlook)
+    blockers = _load_blockers(row, user)
+    trouble = ""
+    if outlook is ForecastOutlook.UNKNOWN:
+        known = ClusterForecast.objects.filter(pk=workload.cluster_id)
+        trouble = known.values_list("trouble", flat=True).first() or ""
+    return ForecastView(
+        outlook=outlook,
+        made_at=row.made_at,
+        likely_at=row.likely_at,
+        earliest_at=row.earliest_at,
+        latest_at=row.latest_at,
+        explanation=_explain(outlook, blockers, trouble),
+        position=load_queue_positions([workload]).get(workload.pk),
+        blockers=blockers,
+        record=_load_record(workload, Horizon(row.horizon), now) if row.horizon else None,
+        now=now,
+    )
+
+
+def _refuse(explanation: str, made_at: datetime | None = None) -> ForecastView:
+    return ForecastView(ForecastOutlook.UNKNOWN, made_at=made_at, explanation=explanation)
+
+
+def _load_blockers(row: WorkloadForecast, user: User) -> Sequence[Blocker]:
+    """Load what it waits for, as far as the reader may see it. One query, or none."""
+    ids = [uuid.UUID(each) for each in row.blockers]
+    if not ids:
+        return ()
+    visible = Workload.objects.visible_to(user).filter(pk__in=ids).order_by()
+    rows = visible.values_list("pk", "name", "project__name")
+    names: Mapping[uuid.UUID, tuple[str, str]] = {pk: (name, of) for pk, name, of in rows}
+    named = [Blocker(*names[pk], pk) for pk in ids if pk in names]
+    return [*named, Blocker("", UNNAMED)] if len(named) < len(ids) else named
+
+
+def _name_blockers(blockers: Sequence[Blocker]) -> str:
+    words = [f"{each.name} ({each.project})" for each in blockers if each.name]
+    hidden = [f"work of {each.project}" for each in blockers if not each.name]
+    return join_words([*words, *hidden])
+
+
+def _explain(outlook: ForecastOutlook, blockers: Sequence[Blocker], trouble: str) -> str:
+    """Return what is to be said beside a likely start, or instead of it."""
+    names = _name_blockers(blockers)
+    waits_for = f"It waits for the end of {names}." if names else ""
+    match outlook:
+        case ForecastOutlook.STARTS:
+            return waits_for
+        case ForecastOutlook.NO_END:
+            return (
+                f"No forecast: nobody knows when {names or 'what it waits for'} ends. A time limit "
+                f"would tell it, or {FEWEST_RUNS} runs like it that have ended."
+            )
+        case ForecastOutlook.TOO_LATE:
+            return f"It is not likely to start within 24 hours. {waits_for}".rstrip()
+        case ForecastOutlook.NEVER:
+            return (
+                "It does not start by itself: whatever ends, there is no room for it, or it asks "
+                "for more than its project may have."
+            )
+        case ForecastOutlook.PREPARING:
+            return (
+                "No forecast: its data is being prepared. Its start is forecast once it asks for "
+                "GPUs."
+            )
+        case ForecastOutlook.HELD:
+            return "No forecast: Kueue holds it, and Muster does not play Kueue's queues forward."
+        case ForecastOutlook.NO_PODS:
+            return "No forecast: none of its pods waits for a node yet."
+    return f"No forecast. {trouble}".rstrip()
+
+
+def _load_record(workload: Workload, horizon: Horizon, now: datetime) -> TrackRecord:
+    """Count how often such forecasts were right for the workload's project. One query."""
+    decided = ForecastRecord.objects.filter(
+        project=workload.project_id,
+        horizon=horizon.value,
+        made_at__gte=now - WINDOW,
+        is_right__isnull=False,
+    )
+    counts = decided.aggregate(count=Count("pk"), right=Count("pk", filter=Q(is_right=True)))
+    return TrackRecord(workload.project.name, horizon, counts["right"], counts["count"])
