@@ -245,6 +245,19 @@ CATALOGUE: Mapping[str, ColumnFilters] = {
         ),
         {"createdAt": moment_field("created_at")},
     ),
+    "likely_start": ColumnFilters(
+        (
+            Filter(
+                "starts",
+                "Likely start",
+                lambda _: [(key, words) for key, (words, _) in filters.LIKELY_STARTS.items()],
+                filters.filter_by_likely_start,
+                check=filters.LIKELY_STARTS.__contains__,
+                is_more=True,
+            ),
+        ),
+        {"likelyStartAt": moment_field("likely_start_at")},
+    ),
     "started": ColumnFilters(
         filters.build_day_filters("started", "Started", "started_at"),
         {"startedAt": moment_field("started_at")},

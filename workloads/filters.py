@@ -24,7 +24,7 @@ from projects.models import Project, User
 from projects.querysets import list_visible_project_ids
 from workloads.models import RadarFinding, Workload
 from workloads.specs import Framework
-from workloads.states import UP
+from workloads.states import UP, Status
 
 STANDARD = "none"
 """The value of the framework filter for standard workloads."""
@@ -33,6 +33,12 @@ AGES: Mapping[str, tuple[str, timedelta]] = {
     "24h": ("Last 24 hours", timedelta(days=1)),
     "7d": ("Last 7 days", timedelta(days=7)),
     "30d": ("Last 30 days", timedelta(days=30)),
+}
+LIKELY_STARTS: Mapping[str, tuple[str, timedelta]] = {
+    "15min": ("Within 15 minutes", timedelta(minutes=15)),
+    "1h": ("Within an hour", timedelta(hours=1)),
+    "6h": ("Within 6 hours", timedelta(hours=6)),
+    "24h": ("Within 24 hours", timedelta(hours=24)),
 }
 FRAMEWORKS: Mapping[str, str] = {each.value: each.label for each in Framework} | {
     STANDARD: "None (Standard)"
@@ -87,6 +93,12 @@ def filter_by_submitter(rows: Rows, username: str) -> Rows:
 def filter_by_age(rows: Rows, age: str) -> Rows:
     """Return the rows that are at most as old as one of AGES."""
     return rows.filter(created_at__gte=timezone.now() - AGES[age][1])
+
+
+def filter_by_likely_start(rows: Rows, within: str) -> Rows:
+    """Return the waiting rows that are likely to start within one of LIKELY_STARTS."""
+    latest = timezone.now() + LIKELY_STARTS[within][1]
+    return rows.filter(likely_start_at__lte=latest, status=Status.PENDING.value)
 
 
 def filter_by_deleted(rows: Rows, deleted: str) -> Rows:

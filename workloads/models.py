@@ -4,6 +4,7 @@ Only `journal` writes a workload's status.
 """
 
 import uuid
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -308,6 +309,12 @@ class Workload(models.Model):
         Once the cluster has released it, the look of Deleted, which is no status.
         """
         return Status(self.status) if self.released_at is None else GONE
+
+    @property
+    def likely_start(self) -> datetime | None:
+        """When it is likely to start; None where it does not wait, and where nobody knows."""
+        is_known = self.status == Status.PENDING and self.likely_start_at != NO_LIKELY_START
+        return self.likely_start_at if is_known else None
 
     @property
     def framework_label(self) -> str:

@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from console.tables import Column, Table, Width, build_time_column
-from console.templatetags.muster import NO_VALUE, address, duration, gpus
+from console.templatetags.muster import NO_VALUE, address, duration, gpus, render_time_of_day
 from workloads import quantities
 from workloads.filter_catalogue import PAGE_FILTERS
 from workloads.models import Workload
@@ -358,6 +358,15 @@ TABLE = Table(
             is_extra=True,
             csv={"Memory allocation (bytes)": attrgetter("memory_allocated")},
             fields=("memory_allocated",),
+        ),
+        Column(
+            "likely_start",
+            "Likely start",
+            lambda row: "" if (at := row.likely_start) is None else at.isoformat(),
+            render=lambda row: render_time_of_day(row.likely_start),
+            order=("likely_start_at", "-created_at"),
+            is_extra=True,
+            fields=("likely_start_at", "status"),
         ),
         build_time_column("started", "Started", "started_at", is_extra=True),
         build_time_column("ended", "Ended", "ended_at", is_extra=True),

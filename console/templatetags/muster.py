@@ -147,6 +147,20 @@ def render_clock_time(moment: datetime.datetime | None) -> SafeString | str:
     return _render_time(utc, "at", utc.strftime("%-d %b, %H:%M UTC"))
 
 
+@register.filter(name="clock")
+def render_time_of_day(moment: datetime.datetime | None) -> SafeString | str:
+    """Return a time of today to the minute, another day's with its date.
+
+    The page's script puts it into the reader's time zone.
+    """
+    if moment is None:
+        return NO_VALUE
+    utc = moment.astimezone(datetime.UTC)
+    is_today = utc.date() == timezone.now().date()
+    words = utc.strftime("%H:%M UTC" if is_today else "%-d %b, %H:%M UTC")
+    return _render_time(utc, "clock", words)
+
+
 def _render_time(moment: datetime.datetime, kind: str, words: str) -> SafeString:
     """Render a time in UTC.
 

@@ -170,6 +170,7 @@ VISITS: dict[str, list[str]] = {
     "project": ["/projects/{project}"],
     "project-usage": ["/projects/{project}/usage"],
     "usage": ["/usage", "/usage?month=2026-11&by=workload", "/usage?month=2020-01"],
+    "forecasts": ["/forecasts", "/forecasts?horizon=1h&project={project}"],
     "project-new": ["/projects/new"],
     "project-edit": ["/projects/{project}/edit"],
     "project-delete": ["/projects/{project}/delete", "/projects/{resting}/delete"],

@@ -32,6 +32,12 @@ long_ago = timezone.now() - timedelta(days=40)
 running = workload("train1", "Running", running_pods=2)
 workload("late", "Creating")
 workload("waiting", "Pending", reason="No node has 8 free GPUs.")
+from workloads.models import WorkloadForecast
+soon = timezone.now() + timedelta(minutes=90)
+WorkloadForecast.objects.create(workload_id=ids["waiting"], attempt=1, made_at=timezone.now(),
+                                outlook="starts", horizon="6h", likely_at=soon,
+                                earliest_at=soon - timedelta(minutes=30),
+                                latest_at=soon + timedelta(minutes=30))
 workload("old", "Completed", ended_at=long_ago, status_at=long_ago)
 workload("failed", "Failed", ended_at=timezone.now(), reason="worker-0 ran out of memory.")
 for rank, name in enumerate(("train1-master-0", "train1-worker-0")):

@@ -44,6 +44,7 @@ OTHER_ENDS = {
     "/progress": "`muster list -o wide` says how far each is; the loss is for pictures.",
     "/resources": "`muster project update --set resources=...` changes the quota.",
     "/data-delivery": "`muster api`: numbers for pictures; `muster describe` says the sentence.",
+    "/calibration": "`muster api`: numbers for pictures; `muster forecast` says the record.",
     "/secret": "`muster api`: a secret is rotated where it is kept.",
 }
 PREFERRED = "PATCH changes what it names; PUT would empty the rest."

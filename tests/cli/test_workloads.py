@@ -80,6 +80,16 @@ def test_a_timeline_is_drawn_and_written_as_data(bob: CommandLine) -> None:
     assert "ranks must be" in bob("timeline", "wide", "--ranks", "many", code=1).err
 
 
+def test_a_forecast_says_when_what_waits_starts(bob: CommandLine) -> None:
+    lines = bob("forecast", "waiting").out.splitlines()
+    assert "1st in line; likely " in lines[0]
+    assert "8 of 10 times between" in lines[0]
+    assert lines[1].startswith("Forecast ")
+    assert "Too few such forecasts" in lines[2]
+    assert bob("forecast", "waiting", "-o", "json").parse()["outlook"] == "starts"
+    assert bob("forecast", "train1").out == "It does not wait.\n"
+
+
 def test_a_dry_run_shows_objects_and_fit_and_submits_nothing(bob: CommandLine) -> None:
     shown = bob(*SUBMIT, "dry", "--workers", "3", "--dry-run", "--", "python", "a b.py").out
     assert "kind: PyTorchJob" in shown

@@ -78,6 +78,7 @@ EVERYBODYS = {
     ),
     *("overview", "overview-allocation", "overview-csv"),
     *("usage", "api-usage"),
+    *("forecasts", "forecasts-csv", "api-forecast-calibration"),
     *(
         name
         for kind in KINDS

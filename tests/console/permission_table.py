@@ -199,7 +199,13 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     "project-now": {"GET": _PROJECT["view"]},
     "project-allocation": {"GET": _WORKLOAD["view"]},
     "project-usage": {"GET": _WORKLOAD["view"]},
-    **{name: {"GET": parse_need("workloads:view", "anywhere")} for name in ("usage", "api-usage")},
+    **{
+        name: {"GET": parse_need("workloads:view", "anywhere")}
+        for name in (
+            *("usage", "api-usage"),
+            *("forecasts", "forecasts-csv", "api-forecast-calibration"),
+        )
+    },
     "project-metric-frames": {"GET": _WORKLOAD["view"]},
     "api-project-metrics": {"GET": _WORKLOAD["view"]},
     "api-department-metrics": {"GET": _DEPARTMENT["view"]},
@@ -437,6 +443,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
             "api-workload-progress",
             "api-workload-findings",
             "api-workload-timeline",
+            "api-workload-forecast",
             "api-workload-metrics",
             "api-pod-metrics",
             "api-pod-logs",

@@ -11,6 +11,7 @@ from django.utils import timezone
 from clusters.models import Cluster, Node
 from simulation import LengthSource, Outlook, StartForecast
 from tests.cast import Cast
+from tests.workloads.ledger_rows import build_moment
 from tests.workloads.table_rows import NOON
 from tests.workloads.waiting_rows import (
     HOUR,
@@ -19,7 +20,6 @@ from tests.workloads.waiting_rows import (
     add_node,
     add_record,
     add_workload,
-    at,
     starts_in,
 )
 from workloads.forecasting import forecast_cluster
@@ -56,8 +56,8 @@ def test_lengths_come_from_the_runs_that_are_most_alike(cast: Cast) -> None:
             workload=own,
             number=number,
             status="Completed",
-            started_at=at(0),
-            ended_at=at(10 * number),
+            started_at=build_moment(0),
+            ended_at=build_moment(10 * number),
         )
         made = add_ended_run(cast.team_a, f"t{number}", 2, by=cast.bob, image="x")
         UsedAsset.objects.create(workload=made, kind="template", asset=template, name="t")
@@ -65,7 +65,7 @@ def test_lengths_come_from_the_runs_that_are_most_alike(cast: Cast) -> None:
     add_ended_run(cast.team_a, "stopped", 5, by=cast.bob, image="c", status="Stopped")
     Attempt.objects.filter(workload__name="stopped").update(status="Stopped")
     UsedAsset.objects.create(workload=copy, kind="template", asset=template, name="t")
-    lengths = load_run_lengths(cast.cluster.pk, at(60))
+    lengths = load_run_lengths(cast.cluster.pk, build_moment(60))
 
     def describe(workload: Workload) -> tuple[LengthSource, list[float], int, float | None]:
         found = lengths[str(workload.pk)]
@@ -92,13 +92,15 @@ def waiting(cast: Cast) -> Workload:
 def test_what_is_forecast_is_shown_and_kept(cast: Cast, waiting: Workload) -> None:
     holder = Workload.objects.get(name="holder")
     simulate = FixedSimulator(waits=starts_in(HOUR + 10, blockers=[str(holder.pk), "strange"]))
-    assert forecast_cluster(cast.cluster, at(0), simulate)
+    assert forecast_cluster(cast.cluster, build_moment(0), simulate)
     row = WorkloadForecast.objects.get()
     assert (row.outlook, row.horizon, row.blockers) == ("starts", "6h", [str(holder.pk)])
     assert row.likely_at == NOON + timedelta(seconds=HOUR + 10)
-    assert (row.earliest_at, row.latest_at) == (at(30), at(121)), "whole minutes"
+    assert (row.earliest_at, row.latest_at) == (build_moment(30), build_moment(121)), (
+        "whole minutes"
+    )
     record = ForecastRecord.objects.get()
-    assert (record.drawn_earliest, record.latest_at) == (HOUR / 2 + 5, at(121))
+    assert (record.drawn_earliest, record.latest_at) == (HOUR / 2 + 5, build_moment(121))
     assert record.quantiles == [[0.1, 1805.0], [0.5, 3610.0], [0.9, 7220.0]]
     before, waiting.changed = waiting.changed, -1
     waiting.refresh_from_db()
@@ -108,9 +110,9 @@ def test_what_is_forecast_is_shown_and_kept(cast: Cast, waiting: Workload) -> No
 
 def test_nothing_is_computed_while_nothing_changes(cast: Cast, waiting: Workload) -> None:
     simulate = FixedSimulator(waits=starts_in(HOUR))
-    assert forecast_cluster(cast.cluster, at(0), simulate)
-    assert not forecast_cluster(cast.cluster, at(2), simulate)
-    assert forecast_cluster(cast.cluster, at(4), simulate), "time alone changes chances"
+    assert forecast_cluster(cast.cluster, build_moment(0), simulate)
+    assert not forecast_cluster(cast.cluster, build_moment(2), simulate)
+    assert forecast_cluster(cast.cluster, build_moment(4), simulate), "time alone changes chances"
     for number, change in enumerate(
         (
             lambda: Node.objects.update(is_schedulable=False),
@@ -120,7 +122,7 @@ def test_nothing_is_computed_while_nothing_changes(cast: Cast, waiting: Workload
         )
     ):
         change()
-        assert forecast_cluster(cast.cluster, at(5 + number / 10), simulate), number
+        assert forecast_cluster(cast.cluster, build_moment(5 + number / 10), simulate), number
     assert ClusterForecast.objects.get().took_seconds >= 0
 
 
@@ -129,7 +131,9 @@ def test_a_forecast_is_kept_again_once_it_moves_or_an_hour_passes(
 ) -> None:
     def forecast_at(minutes: float, likely: float) -> int:
         ClusterForecast.objects.update(fingerprint="other")
-        forecast_cluster(cast.cluster, at(minutes), FixedSimulator(waits=starts_in(likely * 60)))
+        forecast_cluster(
+            cast.cluster, build_moment(minutes), FixedSimulator(waits=starts_in(likely * 60))
+        )
         return ForecastRecord.objects.count()
 
     assert forecast_at(0, 100) == 1
@@ -148,7 +152,7 @@ def test_what_cannot_be_played_forward_says_so(cast: Cast, waiting: Workload) ->
     add_workload(cast.team_a, "no-pods")
     Pod.objects.filter(workload__name__in=("held", "no-pods")).delete()
     answer = StartForecast(Outlook.NO_END, position=1, draws=10, blockers=())
-    forecast_cluster(cast.cluster, at(0), FixedSimulator(waits=answer))
+    forecast_cluster(cast.cluster, build_moment(0), FixedSimulator(waits=answer))
     outlooks = dict(WorkloadForecast.objects.values_list("workload__name", "outlook"))
     assert outlooks == {
         "waits": "no-end",
@@ -162,7 +166,7 @@ def test_what_cannot_be_played_forward_says_so(cast: Cast, waiting: Workload) ->
 def start(workload: Workload, minutes: float, placed: float | None = None) -> None:
     """Let a workload start as the journal sees it."""
     if placed is not None:
-        Pod.objects.filter(workload=workload).update(node="node-1", started_at=at(placed))
+        Pod.objects.filter(workload=workload).update(node="node-1", started_at=build_moment(placed))
     event = Event(
         workload=workload,
         attempt=workload.attempt,
@@ -171,34 +175,34 @@ def start(workload: Workload, minutes: float, placed: float | None = None) -> No
         new="Initializing",
     )
     Workload.objects.filter(pk=workload.pk).update(status="Initializing")
-    record_starts([event], at(minutes))
+    record_starts([event], build_moment(minutes))
 
 
 @pytest.mark.parametrize(("placed", "is_right"), [(61, True), (29, False), (121, False)])
 def test_a_start_closes_its_records(
     cast: Cast, waiting: Workload, placed: float, is_right: bool
 ) -> None:
-    forecast_cluster(cast.cluster, at(0), FixedSimulator(waits=starts_in(HOUR)))
+    forecast_cluster(cast.cluster, build_moment(0), FixedSimulator(waits=starts_in(HOUR)))
     start(waiting, placed + 1, placed)
     record = ForecastRecord.objects.get()
-    assert (record.started_at, record.is_right) == (at(placed), is_right)
+    assert (record.started_at, record.is_right) == (build_moment(placed), is_right)
     assert not WorkloadForecast.objects.exists()
     waiting.refresh_from_db()
     assert waiting.likely_start_at == NO_LIKELY_START
 
 
 def test_what_is_stopped_before_does_not_count(cast: Cast, waiting: Workload) -> None:
-    forecast_cluster(cast.cluster, at(0), FixedSimulator(waits=starts_in(HOUR)))
+    forecast_cluster(cast.cluster, build_moment(0), FixedSimulator(waits=starts_in(HOUR)))
     Workload.objects.filter(pk=waiting.pk).update(status="Stopping")
-    forecast_cluster(cast.cluster, at(5), FixedSimulator())
+    forecast_cluster(cast.cluster, build_moment(5), FixedSimulator())
     record = ForecastRecord.objects.get()
-    assert (record.closed_at, record.started_at, record.is_right) == (at(5), None, None)
+    assert (record.closed_at, record.started_at, record.is_right) == (build_moment(5), None, None)
     assert not WorkloadForecast.objects.exists()
 
 
 def test_what_is_overdue_is_wrong_before_it_starts(cast: Cast, waiting: Workload) -> None:
-    forecast_cluster(cast.cluster, at(0), FixedSimulator(waits=starts_in(HOUR)))
-    forecast_cluster(cast.cluster, at(125), FixedSimulator())
+    forecast_cluster(cast.cluster, build_moment(0), FixedSimulator(waits=starts_in(HOUR)))
+    forecast_cluster(cast.cluster, build_moment(125), FixedSimulator())
     assert ForecastRecord.objects.get().is_right is False
 
 
@@ -206,15 +210,15 @@ def test_intervals_are_widened_until_they_are_right_as_often_as_they_claim(cast:
     for number in range(30):
         # A third of them came three times later than the interval ends.
         add_record(cast.team_a, 600, 3600 if number % 3 == 0 else 700)
-    margins = load_margins(cast.cluster.pk, at(200))
+    margins = load_margins(cast.cluster.pk, build_moment(200))
     assert margins[Horizon.HOUR] > 1.0
     assert margins[Horizon.DAY] == 0.0, "no outcomes of that class"
     add_node(cast)
     add_workload(cast.team_a, "waits")
-    forecast_cluster(cast.cluster, at(200), FixedSimulator(waits=starts_in(1200)))
+    forecast_cluster(cast.cluster, build_moment(200), FixedSimulator(waits=starts_in(1200)))
     row = WorkloadForecast.objects.get()
     assert row.latest_at is not None
-    assert row.latest_at > at(200 + 100)
+    assert row.latest_at > build_moment(200 + 100)
     assert ForecastRecord.objects.latest("pk").drawn_latest == 2400
 
 
@@ -223,7 +227,7 @@ def test_queries_do_not_grow_with_workloads(cast: Cast, waiting: Workload) -> No
         names = Workload.objects.filter(status="Pending").values_list("name", flat=True)
         answers = {name: starts_in(HOUR) for name in names}
         with CaptureQueriesContext(connection) as captured:
-            assert forecast_cluster(cast.cluster, at(minutes), FixedSimulator(**answers))
+            assert forecast_cluster(cast.cluster, build_moment(minutes), FixedSimulator(**answers))
         return len(captured)
 
     few = [count(0), count(10)][-1]

@@ -1,7 +1,7 @@
 """Rows of a cluster in which work runs and waits, and a simulator with given answers."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -111,8 +111,3 @@ def starts_in(likely: float, **fields: Any) -> StartForecast:
     """Forecast a start in so many seconds, between half and double of that."""
     given = {"position": 1, "draws": 200, "earliest": likely / 2, "latest": likely * 2}
     return StartForecast(Outlook.STARTS, likely=likely, **(given | fields))
-
-
-def at(minutes: float) -> datetime:
-    """Return a moment after NOON."""
-    return NOON + timedelta(minutes=minutes)

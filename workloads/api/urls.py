@@ -14,6 +14,7 @@ from workloads.api import batch, details, lists, pods, previews, submissions, te
 from workloads.api.api_description import NotFoundView, SchemaView
 from workloads.api.excluded_nodes import ExcludedNodesView
 from workloads.api.findings import FindingsView
+from workloads.api.forecasts import CalibrationView, ForecastView
 from workloads.api.logs import LogsView
 from workloads.api.metrics import (
     ClusterMetricsView,
@@ -174,6 +175,12 @@ urlpatterns = [
         ProjectMetricsView.as_view(),
         name="api-project-metrics",
     ),
+    path(
+        "workloads/<uuid:workload_id>/forecast",
+        ForecastView.as_view(),
+        name="api-workload-forecast",
+    ),
+    path("forecasts/calibration", CalibrationView.as_view(), name="api-forecast-calibration"),
     path("usage", UsageView.as_view(), name="api-usage"),
     path("schema", SchemaView.as_view(), name="api-schema"),
     # The last address of the whole API: its clients read JSON only, and so get a 404 as JSON.

@@ -233,6 +233,9 @@ WORKLOAD = object_schema(
         "The mean use of its GPUs, if it was measured in the last five minutes.",
     ),
     idleSince=describe_schema(MAYBE_MOMENT, "Since when none of its GPUs has been used."),
+    likelyStartAt=describe_schema(
+        MAYBE_MOMENT, "When it is likely to start, while it waits; its forecast says more."
+    ),
     progress=MAYBE_PROGRESS,
     needsALook=NEEDS_A_LOOK,
     additionalFields=object_schema(

@@ -113,6 +113,7 @@ def serialize_workload(
         "totalRunningTimeSeconds": int(running_seconds),
         "gpuUse": _serialize_gpu_use(workload),
         "idleSince": format_moment(workload.idle_since),
+        "likelyStartAt": format_moment(workload.likely_start),
         "dataDelivery": serialize_preparation(preparation),
         "additionalFields": {"attempt": workload.attempt, "ended": workload.ended},
     } | _serialize_definition(workload, spec)

@@ -41,6 +41,7 @@ _COLUMNS = (
         "gpus_requested",
         "gpu_memory_requested",
         "gpus_allocated",
+        "likely_start_at",
         "created_at",
     ),
     *(

@@ -29,6 +29,7 @@ from workloads.queries.findings import (
     load_open_findings,
     load_watch,
 )
+from workloads.queries.forecasts import ForecastView, view_forecast
 from workloads.queries.history import HistoryFilter, load_history
 from workloads.queries.metrics import (
     MetricsView,
@@ -75,6 +76,7 @@ __all__ = [
     "EventWords",
     "Explanation",
     "FindingView",
+    "ForecastView",
     "GravestFinding",
     "HistoryFilter",
     "MeasuredPart",
@@ -117,6 +119,7 @@ __all__ = [
     "pack_metrics",
     "pack_part_metrics",
     "select_table_fields",
+    "view_forecast",
     "view_metrics",
     "view_progress",
 ]

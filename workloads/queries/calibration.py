@@ -98,7 +98,7 @@ def filter_records(
 
 def load_calibration(records: "QuerySet[ForecastRecord]") -> Calibration:
     """Sum up how right these forecasts were. Three queries."""
-    projects = _load_projects(records)
+    projects = load_projects(records)
     states = records.order_by().aggregate(
         unstarted=Count("pk", filter=Q(closed_at__isnull=False, is_right=None)),
         open=Count("pk", filter=Q(closed_at=None, is_right=None)),
@@ -121,7 +121,7 @@ def load_calibration(records: "QuerySet[ForecastRecord]") -> Calibration:
     )
 
 
-def _load_projects(records: "QuerySet[ForecastRecord]") -> Sequence[ProjectCalibration]:
+def load_projects(records: "QuerySet[ForecastRecord]") -> Sequence[ProjectCalibration]:
     """Load the counts of each project, those with most forecasts first. One query."""
     grouped = (
         records.filter(is_right__isnull=False)

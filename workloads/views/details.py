@@ -184,6 +184,7 @@ def _build_head_context(request: Request, workload: Workload) -> dict[str, Any]:
         "attempts": list(attempts),
         "runtime": rendering.load_runtime(workload),
         "running_data_workers": _count_running_data_workers(workload),
+        "forecast": queries.view_forecast(workload, request.user),
         "preparation": load_preparations([workload]).get(workload.pk),
         "limits": runtime_limits.load_limit_uses(workload),
         "progress": queries.view_progress(workload),

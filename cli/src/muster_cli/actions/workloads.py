@@ -232,6 +232,12 @@ def get_timeline(session: Session, workload_id: str, ranks: str = "") -> dict[st
     return timeline
 
 
+def get_forecast(session: Session, workload_id: str) -> dict[str, Any]:
+    """Return when a workload is likely to start, or why nobody can say."""
+    forecast: dict[str, Any] = session.call(routes.GET_FORECAST, workload_id=workload_id)
+    return forecast
+
+
 def stop(session: Session, workload: Workload) -> str:
     """Stop a workload; return what the server says of it."""
     return _act(session, routes.get_kind_routes(workload["type"]).stop, workload)

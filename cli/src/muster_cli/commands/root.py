@@ -32,6 +32,9 @@ COMMANDS = {
         "Say why a workload waits or failed, or what is wrong with it.",
         _LOOK,
     ),
+    "forecast": Entry(
+        "views", "forecast_start", "Say when a workload that waits is likely to start.", _LOOK
+    ),
     "pods": Entry("lists", "pods", "List the pods of a workload.", _LOOK),
     "events": Entry("lists", "events", "List what happened to a workload.", _LOOK),
     "timeline": Entry("timeline", "timeline", "Draw the past of a workload.", _LOOK),

@@ -69,6 +69,25 @@ def explain_workload(
         invocation.terminal.write_line(line)
 
 
+@click.command("forecast")
+@workload_argument
+@project_option
+@output_option
+@pass_invocation
+def forecast_start(
+    invocation: Invocation, workload: str, project: str | None, output: OutputFormat
+) -> None:
+    """Say when WORKLOAD is likely to start, and how often such forecasts were right."""
+    session = invocation.session
+    found = actions.get_workload(session, workload, invocation.choose_project(project))
+    forecast = actions.get_forecast(session, str(found["id"]))
+    if output in (OutputFormat.JSON, OutputFormat.YAML):
+        write_value(forecast, output, invocation.terminal)
+        return
+    for line in descriptions.describe_forecast(forecast):
+        invocation.terminal.write_line(line)
+
+
 @click.command("open")
 @workload_argument
 @project_option

@@ -153,3 +153,13 @@ def _describe_watch(radar: Item) -> str:
         ago = moments.describe_duration(moments.compute_age(radar["lookedAt"]))
         return f"It runs, and nothing is known to be wrong. The radar looked {ago} ago."
     return "It runs, and nothing is known to be wrong."
+
+
+def describe_forecast(forecast: Mapping[str, Any]) -> Iterator[str]:
+    """Describe when a workload is likely to start, with the forecast's age and its record."""
+    yield forecast["message"]
+    if forecast.get("madeAt"):
+        ago = moments.describe_duration(moments.compute_age(forecast["madeAt"]))
+        yield f"Forecast {ago} ago."
+    if forecast.get("record"):
+        yield forecast["record"]["message"]

@@ -1,0 +1,43 @@
+"""Forecasts of starts over REST."""
+
+from django.utils import timezone
+
+from tests.api.calling import Caller
+from tests.cast import Cast
+from tests.workloads.test_forecast_pages import add_forecast
+from tests.workloads.waiting_rows import add_record, add_workload
+
+
+def test_a_forecast_names_what_the_reader_sees(cast: Cast) -> None:
+    waits = add_workload(cast.team_a, "waits")
+    secret = add_workload(cast.team_b, "secret", node="node-1")
+    address = f"/workloads/{waits.pk}/forecast"
+    assert Caller(cast.bob)("GET", address)["outlook"] == "unknown"
+    row = add_forecast(waits, blockers=[str(secret.pk)])
+    assert row.likely_at is not None
+    answer = Caller(cast.bob)("GET", address)
+    likely = row.likely_at.isoformat().replace("+00:00", "Z")
+    assert (answer["outlook"], answer["likelyAt"]) == ("starts", likely)
+    assert answer["queue"] == {"position": 1, "length": 1}
+    hidden = {"workloadId": None, "name": "", "projectName": "another project"}
+    assert answer["waitsFor"] == [hidden]
+    assert answer["record"]["share"] is None
+    listed = Caller(cast.bob)("GET", "/workloads")["workloads"]
+    assert [each["likelyStartAt"] for each in listed] == [likely]
+    Caller(cast.mallory)("GET", address, status=404)
+    running = Caller(cast.mallory)("GET", f"/workloads/{secret.pk}/forecast")
+    assert running["outlook"] == "not-waiting"
+
+
+def test_calibration_is_of_the_projects_that_one_sees(cast: Cast) -> None:
+    for number in range(20):
+        for project in (cast.team_a, cast.team_b):
+            add_record(project, 600, 700 if number < 15 else 1300, made_at=timezone.now())
+    bob = Caller(cast.bob)
+    answer = bob("GET", "/forecasts/calibration?horizon=1h")
+    assert answer["total"] == {"decided": 20, "right": 15, "share": 0.75}
+    assert [each["projectName"] for each in answer["groups"]] == ["team-a"]
+    assert [each["observed"] for each in answer["shown"]] == [0.0, 0.0, 0.75]
+    other = bob("GET", f"/forecasts/calibration?projectId={cast.team_b.pk}")
+    assert other["total"]["decided"] == 0
+    bob("GET", "/forecasts/calibration?horizon=2h", status=400)

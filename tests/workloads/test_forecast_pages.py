@@ -1,0 +1,175 @@
+"""What one reader is told of a start, and of how right forecasts were."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from clusters.models import Cluster
+from projects.models import User
+from tests.cast import Cast
+from tests.workloads.waiting_rows import add_record, add_workload
+from workloads.models import ForecastRecord, Workload, WorkloadForecast
+from workloads.queries import view_forecast
+from workloads.states import Status
+
+SignIn = Callable[[User], Client]
+
+
+@pytest.fixture
+def sign_in() -> SignIn:
+    def make_client(user: User) -> Client:
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return make_client
+
+
+def read_page(client: Client, address: str) -> str:
+    answer: Any = client.get(address)
+    assert answer.status_code == 200
+    content = b"".join(answer.streaming_content) if answer.streaming else answer.content
+    return " ".join(content.decode().split())
+
+
+def add_forecast(workload: Workload, minutes: float = 90, **fields: Any) -> WorkloadForecast:
+    """Forecast a start in so many minutes, a half of an hour more or less."""
+    now = timezone.now()
+    likely = now + timedelta(minutes=minutes)
+    given: dict[str, Any] = {
+        "attempt": workload.attempt,
+        "made_at": now,
+        "outlook": "starts",
+        "horizon": "6h",
+        "likely_at": likely,
+        "earliest_at": likely - timedelta(minutes=30),
+        "latest_at": likely + timedelta(minutes=30),
+    }
+    if fields.get("outlook", "starts") != "starts":
+        given |= {"horizon": "", "likely_at": None, "earliest_at": None, "latest_at": None}
+    else:
+        Workload.objects.filter(pk=workload.pk).update(likely_start_at=likely)
+    return WorkloadForecast.objects.create(workload=workload, **(given | fields))
+
+
+def tell(workload: Workload, user: User) -> str:
+    found = Workload.objects.select_related("project", "cluster").get(pk=workload.pk)
+    view = view_forecast(found, user)
+    return "" if view is None else view.sentence
+
+
+def test_the_page_of_what_waits_says_when_it_starts(cast: Cast, sign_in: SignIn) -> None:
+    add_workload(cast.team_a, "first")
+    waits = add_workload(cast.team_a, "waits", minutes=1)
+    running = add_workload(cast.team_a, "llama", node="node-1")
+    secret = add_workload(cast.team_b, "secret", node="node-1")
+    add_forecast(waits, blockers=[str(running.pk), str(secret.pk)])
+    for number in range(25):
+        add_record(
+            cast.team_a, 3600, 4000 if number else 9000, horizon="6h", made_at=timezone.now()
+        )
+    page = read_page(sign_in(cast.bob), f"/workloads/{waits.pk}")
+    assert "2nd in line; likely <strong><time" in page
+    assert "8 of 10 times between" in page
+    assert ">llama</a> (team-a) and work of another project." in page
+    assert "were right 96 % of the time (n = 25)" in page
+    assert f'href="/forecasts?project={cast.team_a.pk}"' in page
+    assert "secret" not in page
+    assert "team-b" not in page
+    assert "secret</a> (team-b)" in read_page(sign_in(cast.alice), f"/workloads/{waits.pk}")
+    assert "wl-forecast" not in read_page(sign_in(cast.bob), f"/workloads/{running.pk}")
+
+
+@pytest.mark.parametrize(
+    ("outlook", "words"),
+    [
+        ("no-end", "nobody knows when work of another project ends"),
+        (
+            "too-late",
+            "within 24 hours. It waits for the end of work of another",
+        ),
+        ("never", "It does not start by itself"),
+        ("held", "Kueue holds it"),
+        ("no-pods", "none of its pods waits"),
+    ],
+)
+def test_without_a_likely_start_it_says_why(cast: Cast, outlook: str, words: str) -> None:
+    waits = add_workload(cast.team_a, "waits")
+    hidden = add_workload(cast.team_b, "hidden", node="node-1")
+    add_forecast(waits, outlook=outlook, blockers=[str(hidden.pk)])
+    assert words in tell(waits, cast.bob)
+
+
+def test_an_old_forecast_is_not_shown(cast: Cast) -> None:
+    waits = add_workload(cast.team_a, "waits")
+    assert "No forecast yet" in tell(waits, cast.bob)
+    row = add_forecast(waits)
+    assert "likely 20" in tell(waits, cast.bob)
+    WorkloadForecast.objects.update(made_at=row.made_at - timedelta(minutes=40))
+    assert "the last one is 40 minutes old" in tell(waits, cast.bob)
+    Cluster.objects.update(unreachable_since=timezone.now())
+    assert tell(waits, cast.bob) == "No forecast: its cluster does not answer."
+    Workload.objects.filter(pk=waits.pk).update(status=Status.RUNNING)
+    assert tell(waits, cast.bob) == ""
+
+
+def test_the_table_sorts_and_filters_by_the_likely_start(cast: Cast, sign_in: SignIn) -> None:
+    for name, minutes in (("later", 300), ("sooner", 30)):
+        add_forecast(add_workload(cast.team_a, name), minutes)
+    add_workload(cast.team_a, "unknown")
+    bob = sign_in(cast.bob)
+    address = "/workloads.csv?column=name,likely_start"
+    lines = read_page(bob, f"{address}&sort=likely_start").split(" ")
+    names = [line.partition(",")[0] for line in lines]
+    assert [name for name in names if name in ("later", "sooner", "unknown")] == [
+        "sooner",
+        "later",
+        "unknown",
+    ]
+    assert "9000" not in "".join(lines)
+    near = read_page(bob, f"{address}&starts=1h")
+    assert "sooner" in near
+    assert "later" not in near
+
+
+def test_the_record_is_of_the_projects_that_one_sees(cast: Cast, sign_in: SignIn) -> None:
+    now = timezone.now()
+    for number in range(20):
+        add_record(cast.team_a, 600, 700 if number < 15 else 1300, made_at=now)
+        add_record(cast.team_b, 600, 2000, made_at=now)
+    add_record(cast.team_a, 600, None, made_at=now)
+    add_record(cast.team_a, 600, None, made_at=now, closed_at=now)
+    page = read_page(sign_in(cast.bob), "/forecasts")
+    assert "team-b" not in page
+    assert '75 % <span class="fc-count">20</span>' in page
+    assert "As shown: said 90 %, had started 75 % of 20" in page
+    assert '>1</span> <span class="ch-tile__more">not decided yet' in page
+    assert "No forecast has been decided yet" in read_page(
+        sign_in(cast.bob), "/forecasts?horizon=24h"
+    )
+    assert sign_in(cast.bob).get(f"/forecasts?project={cast.team_b.pk}").status_code == 404
+    assert read_page(sign_in(cast.bob), "/forecasts.csv").endswith("team-a,1h,20,15,0.7500")
+    assert "team-b,1h,20,0,0.0000" in read_page(sign_in(cast.alice), "/forecasts.csv")
+    assert "/forecasts" in read_page(sign_in(cast.bob), "/overview")
+
+
+def test_queries_of_the_record_do_not_grow(cast: Cast, sign_in: SignIn) -> None:
+    client = sign_in(cast.alice)
+
+    def count() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            read_page(client, "/forecasts")
+        return len(captured)
+
+    add_record(cast.team_a, 600, 700, made_at=timezone.now())
+    few = count()
+    for _ in range(40):
+        add_record(cast.team_b, 600, 700, made_at=timezone.now())
+    assert count() == few
+    assert ForecastRecord.objects.count() == 41
