@@ -116,6 +116,7 @@ SHOTS = (
     Shot("overview", "/overview", chart, main=True),
     Shot("ledger-usage", "/usage"),
     Shot("ledger-project", "/projects/{project}/usage"),
+    Shot("forecasts", "/forecasts"),
     Shot("workloads", "/workloads", main=True),
     Shot("workloads-pods", "/workloads", pods, main=True),
     Shot("workloads-drawer", "/workloads", drawer),

@@ -31,6 +31,7 @@ from projects.scopes import TENANT, department_scope, project_scope
 from tests.cast import a_spec
 from tests.credentials import a_registry
 from tests.lively_clusters import clusters
+from tests.lively_forecasts import create_forecasts
 from tests.lively_ledger import create_ledger
 from tests.lively_workloads import WorkloadDay
 from workloads.forms import workload_copies
@@ -91,6 +92,7 @@ class _Day(WorkloadDay):
             **clusters(self.cluster, self.now),
         }
         create_ledger((self.a, self.b), NodePool.objects.get(pk=ids["pool"]), self.now)
+        create_forecasts((self.a, self.b), pending, running, self.now)
         ids |= {
             "running": running.pk,
             "pending": pending.pk,

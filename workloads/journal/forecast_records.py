@@ -51,8 +51,8 @@ def record_forecasts(
     """
     with journal_transaction() as journal_tx:
         rows = ClusterForecast.objects.filter(pk=computed.pk)
-        known = rows.values_list("computed_at", flat=True).first()
-        if known is not None and (before is None or known != before.computed_at):
+        known_at = rows.values_list("computed_at", flat=True).first()
+        if known_at is not None and (before is None or known_at != before.computed_at):
             return False
         computed.save()
         waiting = _load_waiting(update.row for update in updates)
