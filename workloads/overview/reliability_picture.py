@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from console.templatetags.muster import NO_VALUE
 from simulation import ReliabilityPoint
 from workloads.queries.calibration import Calibration
 
@@ -62,22 +63,31 @@ class ReliabilityPicture:
 
 def build_reliability_picture(found: Calibration) -> ReliabilityPicture:
     """Build the diagram of how right forecasts were."""
-    rows = [
-        ReliabilityRow(
-            _format_percent(shown.expected),
-            _format_percent(shown.observed),
-            _format_percent(drawn.observed),
-            shown.count,
-        )
-        for shown, drawn in zip(found.shown, found.drawn, strict=True)
-    ]
-    words = "; ".join(f"said {row.expected}, had started {row.shown}" for row in rows)
+    rows = _build_rows(found)
+    words = "; ".join(
+        f"said {row.expected}, had started {row.shown}" for row in rows if row.shown != NO_VALUE
+    )
     return ReliabilityPicture(
         ticks=[Tick(_find_x(each), _find_y(each), _format_percent(each)) for each in TICKS],
         series=[_build_series("drawn", found.drawn), _build_series("shown", found.shown)],
         rows=rows,
         words=f"How often work had started by a time, against how often that was said: {words}",
     )
+
+
+def _build_rows(found: Calibration) -> Sequence[ReliabilityRow]:
+    """Build a row for each share that was said, by what was shown or drawn."""
+    shown = {round(each.expected, 3): each for each in found.shown}
+    drawn = {round(each.expected, 3): each for each in found.drawn}
+    return [
+        ReliabilityRow(
+            _format_percent(share),
+            _format_percent(shown[share].observed) if share in shown else NO_VALUE,
+            _format_percent(drawn[share].observed) if share in drawn else NO_VALUE,
+            (shown.get(share) or drawn[share]).count,
+        )
+        for share in sorted(shown.keys() | drawn.keys())
+    ]
 
 
 def _build_series(name: str, points: Sequence[ReliabilityPoint]) -> Series:

@@ -18,7 +18,8 @@ MOST_PROJECTS = 100
 """Projects of one page, those with most forecasts."""
 MOST_OUTCOMES = 5_000
 """Outcomes that the diagram is made of, the newest."""
-SHARES = (INTERVAL[0], 0.5, INTERVAL[1])
+SHOWN_SHARES = (INTERVAL[0], 0.5, INTERVAL[1])
+"""Which shares are said to have started by the three times that are shown."""
 CLAIM = INTERVAL[1] - INTERVAL[0]
 """Which share of intervals claims to be right."""
 
@@ -141,19 +142,23 @@ def _load_reliability(
 ) -> tuple[Sequence[ReliabilityPoint], Sequence[ReliabilityPoint]]:
     """Return how often starts came by the drawn quantiles, and by what was shown. One query.
 
-    What is overdue, and has not started, came later than all of them.
+    What is overdue, and has not started, came later than all of them. The drawn quantiles are
+    those that the newest record has.
     """
     known = Q(started_at__isnull=False) | Q(closed_at=None, is_right=False)
-    rows = records.filter(known).order_by("-made_at", "-pk")
+    fields = ("made_at", "started_at", "quantiles", "earliest_at", "likely_at", "latest_at")
+    rows = records.filter(known).order_by("-made_at", "-pk").values_list(*fields)[:MOST_OUTCOMES]
+    drawn_shares: tuple[float, ...] = ()
     drawn, shown = [], []
-    fields = ("made_at", "quantiles", "earliest_at", "likely_at", "latest_at", "started_at")
-    for made_at, quantiles, *bounds, started_at in rows.values_list(*fields)[:MOST_OUTCOMES]:
+    for made_at, started_at, quantiles, *bounds in rows:
         start = math.inf if started_at is None else (started_at - made_at).total_seconds()
-        by_share = dict(quantiles)
-        drawn.append(([_read_bound(by_share.get(share)) for share in SHARES], start))
         seconds = [each and (each - made_at).total_seconds() for each in bounds]
         shown.append(([_read_bound(each) for each in seconds], start))
-    return compute_reliability(SHARES, drawn), compute_reliability(SHARES, shown)
+        shares = tuple(share for share, _ in quantiles)
+        drawn_shares = drawn_shares or shares
+        if shares == drawn_shares:
+            drawn.append(([_read_bound(each) for _, each in quantiles], start))
+    return compute_reliability(drawn_shares, drawn), compute_reliability(SHOWN_SHARES, shown)
 
 
 def _read_bound(seconds: float | None) -> float:
