@@ -103,7 +103,7 @@ def test_a_file_has_more_of_a_column_than_the_page(cast: Cast) -> None:
         *("Pods ended", "GPU request", "GPU memory request (MiB)", "GPU allocation", "Created"),
         *("Runtime (s)", "Cluster", "Department", "Node pools", "Priority", "Image", "Command"),
         *("CPU request (cores)", "CPU allocation (cores)", "Memory request (bytes)"),
-        *("Memory allocation (bytes)", "Started", "Ended", "Attempt", "Labels"),
+        *("Memory allocation (bytes)", "Likely start", "Started", "Ended", "Attempt", "Labels"),
         *("Minimum of pods", "Maximum of pods", "Step", "Steps in all", "Epoch"),
         "GPU use (%)",
         "Idle since",
