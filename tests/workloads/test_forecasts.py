@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from clusters.models import Cluster, Node
 from simulation import LengthSource, Outlook, StartForecast
-from tests.cast import Cast
+from tests.cast import Cast, a_spec
+from tests.workloads.cluster_objects import ClusterObjects, jobs, pods
 from tests.workloads.ledger_rows import build_moment
 from tests.workloads.table_rows import NOON
 from tests.workloads.waiting_rows import (
@@ -22,6 +23,7 @@ from tests.workloads.waiting_rows import (
     add_workload,
     starts_in,
 )
+from workloads import journal
 from workloads.forecasting import forecast_cluster
 from workloads.forecasting.evidence import load_run_lengths
 from workloads.forecasting.margins import load_margins
@@ -189,6 +191,23 @@ def test_a_start_closes_its_records(
     assert not WorkloadForecast.objects.exists()
     waiting.refresh_from_db()
     assert waiting.likely_start_at == NO_LIKELY_START
+
+
+def test_the_journal_sees_the_start(cast: Cast) -> None:
+    spec = a_spec(cast.team_a)
+    kube = ClusterObjects(journal.create_workload(spec, project=cast.team_a, user=cast.bob))
+    roles = [("master", 0), ("worker", 0), ("worker", 1)]
+    made_at = timezone.now() - timedelta(minutes=50)
+    wait = {"workload": kube.workload.pk, "made_at": made_at}
+    journal.record_observations(cast.cluster.pk, [*jobs(kube.job()), *pods(kube.queued(*roles[0]))])
+    assert Workload.objects.get().status == "Pending"
+    add_record(cast.team_a, 3600, None, **wait)
+    add_record(cast.team_a, 60, None, is_right=False, **wait)
+    journal.record_observations(cast.cluster.pk, [*pods(*(kube.starting(*role) for role in roles))])
+    assert Workload.objects.get().status == "Initializing"
+    records = ForecastRecord.objects.order_by("-likely_seconds")
+    assert [each.is_right for each in records] == [True, False]
+    assert all(each.started_at is not None and each.closed_at is not None for each in records)
 
 
 def test_what_is_stopped_before_does_not_count(cast: Cast, waiting: Workload) -> None:

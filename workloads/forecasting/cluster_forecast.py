@@ -10,6 +10,7 @@ from typing import Protocol
 from clusters.models import Cluster
 from scheduling import ClusterState
 from simulation import RunLengths, StartForecast, forecast_starts
+from simulation.forecasting import HORIZON
 from workloads import journal
 from workloads.elastic import cluster_state
 from workloads.forecasting import forecast_rows
@@ -31,7 +32,6 @@ MOST_WAITING = 2_000
 """Waiting workloads of one cluster whose forecasts are kept, those that waited longest."""
 MOST_AGE = timedelta(minutes=3)
 """After so long a cluster is played forward anew, though nothing changed but the time."""
-HORIZON = 86_400.0
 TOO_LARGE = (
     f"The cluster has more than {cluster_state.MOST_NODES:,} nodes or "
     f"{cluster_state.MOST_PODS:,} unended pods: Muster does not play so many forward."
