@@ -58,7 +58,7 @@ def add_forecast(workload: Workload, minutes: float = 90, **fields: Any) -> Work
     return WorkloadForecast.objects.create(workload=workload, **(given | fields))
 
 
-def tell(workload: Workload, user: User) -> str:
+def describe_start(workload: Workload, user: User) -> str:
     found = Workload.objects.select_related("project", "cluster").get(pk=workload.pk)
     view = view_forecast(found, user)
     return "" if view is None else view.sentence
@@ -103,20 +103,20 @@ def test_without_a_likely_start_it_says_why(cast: Cast, outlook: str, words: str
     waits = add_workload(cast.team_a, "waits")
     hidden = add_workload(cast.team_b, "hidden", node="node-1")
     add_forecast(waits, outlook=outlook, blockers=[str(hidden.pk)])
-    assert words in tell(waits, cast.bob)
+    assert words in describe_start(waits, cast.bob)
 
 
 def test_an_old_forecast_is_not_shown(cast: Cast) -> None:
     waits = add_workload(cast.team_a, "waits")
-    assert "No forecast yet" in tell(waits, cast.bob)
+    assert "No forecast yet" in describe_start(waits, cast.bob)
     row = add_forecast(waits)
-    assert "likely 20" in tell(waits, cast.bob)
+    assert "likely 20" in describe_start(waits, cast.bob)
     WorkloadForecast.objects.update(made_at=row.made_at - timedelta(minutes=40))
-    assert "the last one is 40 minutes old" in tell(waits, cast.bob)
+    assert "the last one is 40 minutes old" in describe_start(waits, cast.bob)
     Cluster.objects.update(unreachable_since=timezone.now())
-    assert tell(waits, cast.bob) == "No forecast: its cluster does not answer."
+    assert describe_start(waits, cast.bob) == "No forecast: its cluster does not answer."
     Workload.objects.filter(pk=waits.pk).update(status=Status.RUNNING)
-    assert tell(waits, cast.bob) == ""
+    assert describe_start(waits, cast.bob) == ""
 
 
 def test_the_table_sorts_and_filters_by_the_likely_start(cast: Cast, sign_in: SignIn) -> None:
