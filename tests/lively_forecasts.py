@@ -5,8 +5,10 @@ import random
 import uuid
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from statistics import NormalDist
 
 from projects.models import Project
+from simulation.forecasts import DECILES
 from workloads.forecasting.horizons import find_horizon
 from workloads.models import ClusterForecast, ForecastRecord, Workload, WorkloadForecast
 
@@ -62,7 +64,10 @@ def _draw_record(drawn: random.Random, project: Project, now: datetime) -> Forec
         likely_seconds=likely,
         drawn_earliest=earliest,
         drawn_latest=latest,
-        quantiles=[(0.1, earliest), (0.5, likely), (0.9, latest)],
+        quantiles=[
+            (share, likely * spread ** (NormalDist().inv_cdf(share) / NormalDist().inv_cdf(0.9)))
+            for share in DECILES
+        ],
         likely_at=made_at + timedelta(seconds=likely),
         earliest_at=shown[0],
         latest_at=shown[1],

@@ -110,4 +110,5 @@ class FixedSimulator:
 def starts_in(likely: float, **fields: Any) -> StartForecast:
     """Forecast a start in so many seconds, between half and double of that."""
     given = {"position": 1, "draws": 200, "earliest": likely / 2, "latest": likely * 2}
+    given["quantiles"] = [likely * 2 ** (step / 4) for step in range(-4, 5)]
     return StartForecast(Outlook.STARTS, likely=likely, **(given | fields))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from simulation import Outlook, StartForecast, widen_interval
-from simulation.forecasts import INTERVAL
+from simulation.forecasts import DECILES
 from workloads.forecasting.horizons import find_horizon
 from workloads.journal import ForecastUpdate
 from workloads.models import ForecastOutlook, ForecastRecord, Horizon, Workload, WorkloadForecast
@@ -107,11 +107,7 @@ def build_record(
 
 def list_quantiles(forecast: StartForecast) -> list[tuple[float, float | None]]:
     """Return by which second which share of the draws had started; None is beyond the horizon."""
-    return [
-        (INTERVAL[0], forecast.earliest),
-        (0.5, forecast.likely),
-        (INTERVAL[1], forecast.latest),
-    ]
+    return list(zip(DECILES, forecast.quantiles, strict=False))
 
 
 def is_record_due(row: WorkloadForecast, kept: Sequence[ForecastRecord]) -> bool:
