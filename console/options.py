@@ -238,6 +238,14 @@ class Options(BaseSettings):
     forecast_days: float = Field(
         90, ge=31, description="how long forecasts of starts are kept with what became of them"
     )
+    time_machine_days: float = Field(
+        90,
+        ge=0,
+        le=3660,
+        description=(
+            "how long the state of queue, nodes and quotas is kept for looking back (0: not at all)"
+        ),
+    )
     metric_seconds: int = Field(
         15,
         ge=5,

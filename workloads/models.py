@@ -29,6 +29,7 @@ from workloads.progress_models import LossCurve, RankProgress, TrainingProgress
 from workloads.radar_models import RadarFinding, RadarWatch
 from workloads.specs import Framework
 from workloads.states import GONE, BadgeLook, Status
+from workloads.time_machine_models import StateBlock, StateBookmark, StateDelta
 
 __all__ = [
     "NO_LIKELY_START",
@@ -57,6 +58,9 @@ __all__ = [
     "RankProgress",
     "Sample",
     "SavedView",
+    "StateBlock",
+    "StateBookmark",
+    "StateDelta",
     "TrainingProgress",
     "UsedAsset",
     "Workload",

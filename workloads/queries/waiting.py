@@ -65,15 +65,23 @@ def diagnose_waiting_workloads(
     A workload with too many pods for a list is left out. Other projects are named only to a user
     who sees them. The rows are loaded with their projects.
     """
+    diagnoses = diagnose_without_places(workloads, list_visible_project_ids(user))
+    return _add_positions(workloads, diagnoses)
+
+
+def diagnose_without_places(
+    workloads: Sequence[Workload], visible: frozenset[int] | None
+) -> dict[uuid.UUID, WaitDiagnosis]:
+    """Return why each waiting workload waits, by id, and not its place in its project's queue.
+
+    `visible` are the projects that may be named beside a workload's own; None means all.
+    """
     waiting_workloads = limit_pods(
         [each for each in workloads if each.status in WAITING_STATUSES and each.job is not None]
     )
     if not waiting_workloads:
         return {}
-    visible, clusters = (
-        list_visible_project_ids(user),
-        {each.cluster_id for each in waiting_workloads},
-    )
+    clusters = {each.cluster_id for each in waiting_workloads}
     pods, events, holdings, foreign = (
         _load_pods(waiting_workloads),
         _load_events(waiting_workloads),
@@ -108,7 +116,7 @@ def diagnose_waiting_workloads(
                 diagnosis,
                 next((pod for pod, _ in rows if diagnosis.pod and pod.name == diagnosis.pod), None),
             )
-    return _add_positions(waiting_workloads, diagnoses)
+    return diagnoses
 
 
 def _add_positions(

@@ -1,19 +1,29 @@
 """Deletion of data whose retention is over: deleted workloads, events, abandoned drafts and
-sessions, logs, entries of the ledger, forecasts.
+sessions, logs, entries of the ledger, forecasts, past states.
 """
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
-from django.db import models
+from django.db import models, transaction
 from django.utils import timezone
 
 from console.celery import step
 from workloads import logbook
-from workloads.models import Draft, Event, ForecastRecord, LedgerEntry, LedgerLoss, Workload
+from workloads.models import (
+    Draft,
+    Event,
+    ForecastRecord,
+    LedgerEntry,
+    LedgerLoss,
+    StateBlock,
+    StateBookmark,
+    StateDelta,
+    Workload,
+)
 from workloads.states import RESTING, Status
 
 DRAFT_AGE = timedelta(days=7)
@@ -46,8 +56,20 @@ def retain() -> None:
     _delete_in_batches(LedgerLoss.objects.filter(at__lt=oldest))
     oldest_forecast = now - timedelta(days=options.forecast_days)
     _delete_in_batches(ForecastRecord.objects.filter(made_at__lt=oldest_forecast))
+    _delete_past_states(now)
     _delete_in_batches(Draft.objects.filter(updated_at__lt=now - DRAFT_AGE))
     _delete_in_batches(Session.objects.filter(expire_date__lt=now))
+
+
+def _delete_past_states(now: datetime) -> None:
+    """Delete blocks that ended before the days of the time machine; all of them where it is off."""
+    days = settings.OPTIONS.time_machine_days
+    if days:
+        _delete_in_batches(StateBlock.objects.filter(until__lt=now - timedelta(days=days)))
+        return
+    with transaction.atomic():
+        for model in (StateBookmark, StateDelta, StateBlock):
+            model.objects.all().delete()
 
 
 def _delete_in_batches(rows: models.QuerySet[Any]) -> None:

@@ -1,0 +1,78 @@
+"""The whole state at one moment, as tables of records by their keys."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import msgspec
+
+from workloads.time_machine.records import (
+    PastCluster,
+    PastNode,
+    PastQuota,
+    PastWorkload,
+    Placement,
+    WaitReason,
+)
+
+
+class Records(msgspec.Struct, array_like=True):
+    """Records of each table, as they are stored."""
+
+    workloads: list[PastWorkload] = []
+    placements: list[Placement] = []
+    reasons: list[WaitReason] = []
+    nodes: list[PastNode] = []
+    quotas: list[PastQuota] = []
+    clusters: list[PastCluster] = []
+
+
+@dataclass(slots=True)
+class State:
+    """What waited, ran and was entitled at one moment, by key."""
+
+    workloads: dict[bytes, PastWorkload] = field(default_factory=dict)
+    placements: dict[tuple[bytes, str], Placement] = field(default_factory=dict)
+    reasons: dict[bytes, WaitReason] = field(default_factory=dict)
+    nodes: dict[tuple[bytes, str], PastNode] = field(default_factory=dict)
+    quotas: dict[tuple[int, int], PastQuota] = field(default_factory=dict)
+    clusters: dict[bytes, PastCluster] = field(default_factory=dict)
+
+    @classmethod
+    def from_records(cls, records: Records) -> "State":
+        """Return the state that has exactly these records."""
+        return cls(**{name: index_records(getattr(records, name)) for name in TABLES})
+
+    def to_records(self) -> Records:
+        """Return all records, for storing."""
+        return Records(**{name: list(getattr(self, name).values()) for name in TABLES})
+
+    def copy(self) -> "State":
+        """Return a state of its own with the same records."""
+        return State(**{name: dict(getattr(self, name)) for name in TABLES})
+
+    def replace_workloads(
+        self,
+        ids: Collection[bytes],
+        workloads: Iterable[PastWorkload],
+        placements: Iterable[Placement],
+    ) -> None:
+        """Put the records of some workloads in place of theirs; those without one are gone."""
+        for key in [key for key in self.placements if key[0] in ids]:
+            del self.placements[key]
+        for key in ids:
+            self.workloads.pop(key, None)
+        self.workloads |= index_records(workloads)
+        self.placements |= index_records(placements)
+        for key in ids:
+            if key not in self.workloads:
+                self.reasons.pop(key, None)
+
+
+TABLES = tuple(each.name for each in fields(State))
+"""The tables, by the names that `State`, `Records` and `Keys` share."""
+
+
+def index_records(records: Iterable[Any]) -> dict[Any, Any]:
+    """Return records by their keys."""
+    return {each.key: each for each in records}
