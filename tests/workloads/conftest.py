@@ -12,6 +12,7 @@ from clusters.kube.resources import NAMESPACES
 from console.celery import Step
 from tests.cast import Cast
 from tests.workloads.acting import Acting
+from tests.workloads.past_rows import record as record
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The step that records states: every moment is what it was, whatever runs twice, late or dies."""
 
 import random
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -13,27 +12,14 @@ from django.utils import timezone
 from clusters.models import Node
 from tests.cast import Cast
 from tests.workloads.ledger_rows import build_moment
+from tests.workloads.past_rows import Record, a_node, a_running_workload, a_waiting_workload
 from tests.workloads.table_rows import a_pod, a_workload, touch_workload
 from workloads.models import Pod, StateBlock, StateBookmark, StateDelta, Workload
+from workloads.queries import past_states
 from workloads.queries.past_states import Gap, PastState, load_past_state, load_record_bounds
 from workloads.tasks import recording
-from workloads.tasks.recording import record_state
 from workloads.tasks.retaining import retain
 from workloads.time_machine import State
-
-Record = Callable[[float], None]
-
-
-@pytest.fixture
-def record(monkeypatch: pytest.MonkeyPatch) -> Record:
-    """Runs the step at a time: minutes after NOON."""
-
-    def run(minutes: float) -> None:
-        now = build_moment(minutes)
-        monkeypatch.setattr(timezone, "now", lambda: now)
-        record_state()
-
-    return run
 
 
 def load(minutes: float) -> PastState:
@@ -82,7 +68,7 @@ def test_a_turn_without_changes_leaves_no_row(cast: Cast, record: Record) -> Non
 
 
 def test_nodes_and_quotas_of_then(cast: Cast, record: Record) -> None:
-    node = Node.objects.create(cluster=cast.cluster, name="node-1", gpus=8, is_ready=True)
+    node = a_node(cast.cluster)
     cast.team_a.gpu_quota = Decimal(4)
     cast.team_a.save()
     record(0)
@@ -174,7 +160,7 @@ def test_a_turn_that_another_worker_did_is_dropped(
 ) -> None:
     record(0)
     a_workload(cast.team_a)
-    load_open = recording.load_open_block
+    load_open = past_states.load_open_block
 
     def be_overtaken() -> Any:
         StateBookmark.objects.update(recorded_at=build_moment(1))
@@ -200,41 +186,15 @@ def test_more_changes_than_a_turn_takes_follow_in_the_next(
 
 
 def test_why_it_waited_is_said_without_others_names(cast: Cast, record: Record) -> None:
-    Node.objects.create(
-        cluster=cast.cluster, name="node-1", gpus=8, is_ready=True, cpu=64, memory=2**38, pods=110
-    )
-    holder = a_workload(cast.team_b, "holder", gpus_allocated=Decimal(8))
-    a_pod(holder, node="node-1", gpus=Decimal(8))
-    a_waiting_workload(cast)
+    a_node(cast.cluster)
+    a_running_workload(cast.team_b, "holder", 8, "node-1")
+    a_waiting_workload(cast.team_a)
     record(0)
     record(1)
     [reason] = load(1).state.reasons.values()
     assert "GPU" in reason.sentence
     assert "team-b" not in reason.sentence
     assert "holder" not in reason.sentence
-
-
-def a_waiting_workload(cast: Cast) -> Workload:
-    workload = a_workload(
-        cast.team_a,
-        status="Pending",
-        requested_pods=1,
-        gpus_requested=Decimal(8),
-        job={"kind": "PyTorchJob", "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 1}}}},
-    )
-    container = {"name": "pytorch", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
-    a_pod(
-        workload,
-        phase="Pending",
-        status="Pending",
-        data={
-            "kind": "Pod",
-            "metadata": {"name": f"{workload.name}-worker-0"},
-            "spec": {"containers": [container]},
-            "status": {"phase": "Pending"},
-        },
-    )
-    return workload
 
 
 def test_retention_deletes_what_is_old_and_all_where_it_is_off(

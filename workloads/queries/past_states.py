@@ -79,12 +79,13 @@ def load_past_state(at: datetime, bounds: RecordBounds) -> PastState | None:
     seconds = int(at.timestamp())
     newest = StateBlock.objects.aggregate(begin=Max("begin"))["begin"]
     # The deltas come first: a block that is closed between the two queries then has them all.
-    rows = list(StateDelta.objects.order_by("at").values_list("at", "data")) if at >= newest else []
+    rows = StateDelta.objects.order_by("at").values_list("at", "data") if at >= newest else ()
+    deltas = [(moment, bytes(data)) for moment, data in rows]
     row = StateBlock.objects.filter(begin__lte=at).order_by("-begin").first()
     if row is None:
         return None
     block = decode_block(bytes(row.data))
-    later = _decode_until([(moment, data) for moment, data in rows if moment > row.begin], at)
+    later = _decode_until([(moment, data) for moment, data in deltas if moment > row.begin], at)
     state = block.build_state(seconds, later if row.until is None else ())
     following = next((each for each in (*block.deltas, *later) if each.at > seconds), None)
     return PastState(at, state, _find_gap(seconds, following, bounds))
@@ -95,7 +96,7 @@ def _decode_until(rows: Sequence[tuple[datetime, bytes]], at: datetime) -> list[
 
     def decode() -> Iterator[Delta]:
         for moment, data in rows:
-            yield decode_delta(bytes(data))
+            yield decode_delta(data)
             if moment > at:
                 return
 

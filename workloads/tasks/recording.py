@@ -45,10 +45,11 @@ def record_state() -> None:
         return
     with claim_task("time machine", "all") as is_claimed:
         if is_claimed:
-            _record(timezone.now())
+            record_turn(timezone.now())
 
 
-def _record(now: datetime) -> None:
+def record_turn(now: datetime) -> None:
+    """Record what changed up to this moment; the whole state where nothing is recorded yet."""
     bookmark = StateBookmark.objects.order_by("pk").first()
     try:
         opened = load_open_block()

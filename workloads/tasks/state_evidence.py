@@ -188,9 +188,8 @@ def load_clusters() -> list[PastCluster]:
 
 
 def _find_silence(cluster: Cluster) -> int:
-    moments = (cluster.disabled_at, cluster.unreachable_since, cluster.unfollowed_since)
-    if cluster.is_enabled:
-        moments = moments[1:]
+    disabled_at = None if cluster.is_enabled else cluster.disabled_at
+    moments = (disabled_at, cluster.unreachable_since, cluster.unfollowed_since)
     return min((int(moment.timestamp()) for moment in moments if moment), default=0)
 
 

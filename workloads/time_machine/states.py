@@ -58,8 +58,8 @@ class State:
         placements: Iterable[Placement],
     ) -> None:
         """Put the records of some workloads in place of theirs; those without one are gone."""
-        for key in [key for key in self.placements if key[0] in ids]:
-            del self.placements[key]
+        for place in [place for place in self.placements if place[0] in ids]:
+            del self.placements[place]
         for key in ids:
             self.workloads.pop(key, None)
         self.workloads |= index_records(workloads)

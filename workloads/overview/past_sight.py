@@ -1,0 +1,43 @@
+"""What a user may see today, by which a past moment is shown to them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from clusters.models import Cluster
+from projects.models import Department, Project, User
+from projects.permissions import Entity
+from projects.querysets import list_visible_project_ids
+from projects.rights import view_permission
+
+MOST_CLUSTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PastSight:
+    """The names of what a user may see today, by id; what is not there has no name for them."""
+
+    projects: Mapping[int, str]
+    """Projects whose workloads are visible, of those that still exist."""
+    quotas: Mapping[int, str]
+    departments: Mapping[int, str]
+    clusters: Mapping[bytes, str]
+    """Clusters whose nodes are visible."""
+
+
+def load_sight(user: User) -> PastSight:
+    """Load what the user may see. Three queries."""
+    workloads = list_visible_project_ids(user)
+    quotas = user.rights.project_ids(view_permission(Entity.PROJECTS))
+    projects = dict(Project.objects.there().order_by("name").values_list("pk", "name"))
+    departments = Department.objects.visible_to(user).order_by("name").values_list("pk", "name")
+    clusters = Cluster.objects.visible_to(user).order_by("name").values_list("pk", "name")
+    return PastSight(
+        _choose(projects, workloads),
+        _choose(projects, quotas),
+        dict(departments),
+        {pk.bytes: name for pk, name in clusters[:MOST_CLUSTERS]},
+    )
+
+
+def _choose(names: Mapping[int, str], chosen: frozenset[int] | None) -> Mapping[int, str]:
+    return {pk: name for pk, name in names.items() if chosen is None or pk in chosen}

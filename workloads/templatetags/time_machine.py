@@ -1,0 +1,52 @@
+"""The way from a page of the present to an earlier moment of the same."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import template
+from django.conf import settings
+from django.utils import timezone
+
+from workloads.views.time_machine import build_past_address, format_at
+
+register = template.Library()
+
+
+@register.inclusion_tag("time_machine/_look_back.html")
+def look_back(name: str = "", *parts: Any) -> dict[str, Any]:
+    """Build the button with the slider; `name` and `parts` say what is looked at, as the address.
+
+    It asks no database: the slider goes as far back as states are kept.
+    """
+    now = timezone.now()
+    days = settings.OPTIONS.time_machine_days
+    fields = [(name, "/".join(map(str, parts)))] if name else []
+    choice = build_slider(now, now - timedelta(days=days), now, fields)
+    return {"is_on": bool(days), "choice": choice}
+
+
+@register.simple_tag
+def slider(at: datetime, begin: datetime, until: datetime, fields: Any) -> dict[str, Any]:
+    """Return what the slider of a past moment's page needs."""
+    return build_slider(at, begin, until, fields)
+
+
+@register.simple_tag
+def past_address(at: datetime | None, name: str = "", value: Any = "") -> str:
+    """Return the address of a moment, without one of the last; "" where the time machine is off."""
+    if not settings.OPTIONS.time_machine_days:
+        return ""
+    return build_past_address(at, [(name, str(value))] if name else [])
+
+
+def build_slider(at: datetime, begin: datetime, until: datetime, fields: Any) -> dict[str, Any]:
+    """Return the fields and bounds of the form that chooses a moment, in minutes since 1970."""
+    first, last, chosen = (int(each.timestamp() // 60) for each in (begin, until, at))
+    return {
+        "fields": fields,
+        "at": format_at(at),
+        "field_at": format_at(at)[:16],
+        "least": first,
+        "most": last,
+        "value": min(max(chosen, first), last),
+    }

@@ -1,0 +1,200 @@
+"""A past moment as a page: who waited and why, what ran where, and the quotas of then."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from clusters.models import Cluster
+from projects import access
+from projects.api.base import parse_moment
+from projects.http import Request
+from projects.models import Project, User
+from projects.permissions import Entity, Verb
+from workloads.models import Workload
+from workloads.overview.past_sight import load_sight
+from workloads.overview.past_view import PastFocus, PastView, build_past_view, find_past_row
+from workloads.queries.past_states import (
+    PastState,
+    RecordBounds,
+    load_past_state,
+    load_record_bounds,
+)
+from workloads.time_machine import DamagedBlock
+
+MOST_SHOWN = 50
+"""Workloads that waited, that ran, nodes and quotas: of each so many."""
+LONGEST_TEXT = 40
+STEPS: Sequence[tuple[str, timedelta]] = (
+    ("day", timedelta(days=1)),
+    ("hour", timedelta(hours=1)),
+    ("minute", timedelta(minutes=1)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The page that a moment is looked at for: its present state, and what the address keeps."""
+
+    title: str
+    href: str
+    fields: Sequence[tuple[str, str]]
+    focus: PastFocus
+    workload: Workload | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepLink:
+    """A link to an earlier or later moment; without an address where nothing is recorded there."""
+
+    words: str
+    href: str
+
+
+@require_safe
+@never_cache
+def time_machine(request: Request) -> HttpResponse:
+    """Show a past moment of everything, a project, a node, or why a workload waited then."""
+    place = _find_place(request)
+    bounds = load_record_bounds()
+    at, problem = _parse_at(request.GET.get("at", ""), bounds)
+    context: dict[str, Any] = {
+        "place": place,
+        "bounds": bounds,
+        "at": at,
+        "problem": problem,
+        "typed": request.GET.get("at", "")[:LONGEST_TEXT] if problem else "",
+        "is_off": not settings.OPTIONS.time_machine_days,
+    }
+    if bounds is not None and at is not None:
+        past, damage = _load_past(at, bounds)
+        context |= {
+            "past": past,
+            "damage": damage,
+            "before": _build_steps(place, at, bounds, -1),
+            "after": _build_steps(place, at, bounds, 1),
+        }
+        if past is not None:
+            context |= _build_view(past, place, request.user)
+    return render(request, "time_machine/moment.html", context)
+
+
+def _find_place(request: Request) -> Place:
+    """Return what the address asks for; 404 where the user may not see it."""
+    if text := request.GET.get("workload", ""):
+        return _find_workload(request, text)
+    if text := request.GET.get("node", ""):
+        return _find_node(request, text)
+    if text := request.GET.get("project", ""):
+        return _find_project(request, text)
+    access.require_anywhere(request.user, Verb.VIEW, Entity.OVERVIEW)
+    return Place("Overview", reverse("overview"), (), PastFocus())
+
+
+def _find_workload(request: Request, text: str) -> Place:
+    rows = Workload.objects.visible_to(request.user).select_related("project")
+    try:
+        found: Workload = get_object_or_404(rows.only("name", "project__name"), pk=uuid.UUID(text))
+    except ValueError as error:
+        raise Http404("There is no such workload.") from error
+    focus = PastFocus(project=found.project_id, workload=found.pk.bytes)
+    href = reverse("workload", args=[found.pk])
+    return Place(found.name, href, (("workload", str(found.pk)),), focus, found)
+
+
+def _find_node(request: Request, text: str) -> Place:
+    cluster_text, _, name = text.partition("/")
+    try:
+        cluster = get_object_or_404(
+            Cluster.objects.visible_to(request.user).only("pk"), pk=uuid.UUID(cluster_text)
+        )
+    except ValueError as error:
+        raise Http404("There is no such node.") from error
+    if not 0 < len(name) <= 253:
+        raise Http404("There is no such node.")
+    return Place(
+        name,
+        reverse("cluster-node", args=[cluster.pk, name]),
+        (("node", text),),
+        PastFocus(node=(cluster.pk.bytes, name)),
+    )
+
+
+def _find_project(request: Request, text: str) -> Place:
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Http404("There is no such project.")
+    project = get_object_or_404(Project.objects.visible_to(request.user).only("name"), pk=int(text))
+    href = reverse("project", args=[project.pk])
+    return Place(project.name, href, (("project", text),), PastFocus(project=project.pk))
+
+
+def _parse_at(text: str, bounds: RecordBounds | None) -> tuple[datetime | None, str]:
+    """Return the moment of the address, else the last recorded, and what is wrong with it."""
+    newest = None if bounds is None else bounds.until
+    if not text:
+        return newest, ""
+    try:
+        at = parse_moment(text)
+    except ValueError:
+        return newest, "Write the moment as 2026-11-24T14:02Z, in UTC or with its offset."
+    if at > timezone.now():
+        return newest, "That moment is yet to come: this is the last one that was recorded."
+    return at, ""
+
+
+def _load_past(at: datetime, bounds: RecordBounds) -> tuple[PastState | None, bool]:
+    """Return the state of a moment, and whether its record is damaged."""
+    try:
+        return load_past_state(at, bounds), False
+    except DamagedBlock:
+        return None, True
+
+
+def _build_view(past: PastState, place: Place, user: User) -> dict[str, Any]:
+    sight = load_sight(user)
+    view = build_past_view(past.state, sight, place.focus, MOST_SHOWN)
+    asked = place.focus.workload
+    return {
+        "view": view,
+        "kept": _list_kept(view, user),
+        "row": None if asked is None else find_past_row(past.state, sight, asked),
+    }
+
+
+def _list_kept(view: PastView, user: User) -> set[uuid.UUID]:
+    """Return which of the shown workloads still have a page. One query."""
+    shown = {each.id for rows in (view.waiting, view.running) for each in rows.rows}
+    shown |= {part.workload for node in view.nodes for part in node.parts if part.workload}
+    return set(Workload.objects.visible_to(user).filter(pk__in=shown).values_list("pk", flat=True))
+
+
+def _build_steps(place: Place, at: datetime, bounds: RecordBounds, sign: int) -> list[StepLink]:
+    steps = []
+    for name, length in STEPS if sign < 0 else reversed(STEPS):
+        to = at + sign * length
+        words = f"One {name} {'earlier' if sign < 0 else 'later'}"
+        is_there = bounds.begin <= to <= bounds.until
+        steps.append(StepLink(words, build_past_address(to, place.fields) if is_there else ""))
+    return steps
+
+
+def build_past_address(at: datetime | None, fields: Sequence[tuple[str, str]] = ()) -> str:
+    """Return the address of a moment, to be shared; without one of the last that is recorded."""
+    pairs = [] if at is None else [("at", format_at(at))]
+    return f"{reverse('time-machine')}?{urlencode([*pairs, *fields], safe=':/')}"
+
+
+def format_at(at: datetime) -> str:
+    """Write a moment as addresses have it: 2026-11-24T14:02Z, with seconds where it has any."""
+    in_utc = at.astimezone(UTC)
+    return in_utc.strftime("%Y-%m-%dT%H:%M:%SZ" if in_utc.second else "%Y-%m-%dT%H:%MZ")
