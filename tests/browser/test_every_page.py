@@ -169,6 +169,11 @@ VISITS: dict[str, list[str]] = {
     "projects": ["/projects", "/projects?q=nothing-has-this-name"],
     "project": ["/projects/{project}"],
     "project-usage": ["/projects/{project}/usage"],
+    "time-machine": [
+        "/time-machine",
+        "/time-machine?at=2020-01-01T00:00Z",
+        "/time-machine?project={project}",
+    ],
     "usage": ["/usage", "/usage?month=2026-11&by=workload", "/usage?month=2020-01"],
     "forecasts": ["/forecasts", "/forecasts?horizon=1h&project={project}"],
     "project-new": ["/projects/new"],

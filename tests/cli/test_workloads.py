@@ -237,3 +237,14 @@ def test_usage_says_what_became_of_gpu_hours(bob: CommandLine) -> None:
     ]
     assert "Nothing held GPUs" in bob("usage", "--month", "2020-01", "--by", "user").out
     assert "month as 2026-11" in bob("usage", "--month", "now", code=2).err
+
+
+def test_at_shows_a_past_moment(bob: CommandLine) -> None:
+    text = bob("at").out
+    assert "The state at 20" in text
+    assert "Waited" in text
+    assert "Another project" in text
+    found = bob("at", "-o", "json").parse()
+    assert found["running"]["workloads"]
+    assert "The record begins at" in bob("at", "2020-01-01 10:00", code=1).err
+    assert "in your time" in bob("at", "tuesday", code=2).err

@@ -44,6 +44,7 @@ from tests.console.addresses import ASYNC, EVERY, SECRET, Address
 from workloads import journal
 from workloads.models import Attempt, Draft, Event, Log, Pod, RadarFinding, SavedView, Workload
 from workloads.specs import Architecture
+from workloads.tasks.recording import record_turn
 
 
 class World:
@@ -71,6 +72,7 @@ class World:
             name=f"{SECRET}-master-0",
             created_at=timezone.now(),
         )
+        record_turn(timezone.now())
         self.log = Log.objects.create(pod=self.pod, container="pytorch", run=0, note=SECRET)
         self.finding = RadarFinding.objects.create(
             workload=self.workload,

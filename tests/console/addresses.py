@@ -79,6 +79,7 @@ EVERYBODYS = {
     *("overview", "overview-allocation", "overview-csv"),
     *("usage", "api-usage"),
     *("forecasts", "forecasts-csv", "api-forecast-calibration"),
+    *("time-machine", "api-time-machine"),
     *(
         name
         for kind in KINDS

@@ -211,7 +211,10 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     "api-department-metrics": {"GET": _DEPARTMENT["view"]},
     **{
         name: {"GET": parse_need("overview:view", "anywhere")}
-        for name in ("overview", "overview-allocation", "overview-csv")
+        for name in (
+            *("overview", "overview-allocation", "overview-csv"),
+            *("time-machine", "api-time-machine"),
+        )
     },
     "project-new": {
         method: parse_need("projects:create", "anywhere") for method in ("GET", "POST")

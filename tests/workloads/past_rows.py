@@ -47,7 +47,7 @@ def a_running_workload(project: Project, name: str, gpus: int, node: str) -> Wor
 
 def a_waiting_workload(project: Project, name: str = "train1", **fields: Any) -> Workload:
     """Create a workload whose pod wants 8 GPUs and has no node."""
-    given = {
+    given: dict[str, Any] = {
         "status": "Pending",
         "requested_pods": 1,
         "gpus_requested": Decimal(8),

@@ -27,6 +27,7 @@ from workloads.api.metrics import (
 from workloads.api.name_availability import WorkloadNameView
 from workloads.api.progress import ProgressView
 from workloads.api.telemetry import WorkloadsTelemetryView
+from workloads.api.time_machine import TimeMachineView
 from workloads.api.timeline import TimelineView
 from workloads.api.usage import UsageView
 from workloads.specs import Architecture
@@ -181,6 +182,7 @@ urlpatterns = [
         name="api-workload-forecast",
     ),
     path("forecasts/calibration", CalibrationView.as_view(), name="api-forecast-calibration"),
+    path("time-machine", TimeMachineView.as_view(), name="api-time-machine"),
     path("usage", UsageView.as_view(), name="api-usage"),
     path("schema", SchemaView.as_view(), name="api-schema"),
     # The last address of the whole API: its clients read JSON only, and so get a 404 as JSON.

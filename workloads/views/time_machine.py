@@ -8,22 +8,20 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.http import Http404, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.http import HttpResponse
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from clusters.models import Cluster
-from projects import access
 from projects.api.base import parse_moment
 from projects.http import Request
-from projects.models import Project, User
-from projects.permissions import Entity, Verb
+from projects.models import User
 from workloads.models import Workload
+from workloads.overview.past_place import Place, find_place
 from workloads.overview.past_sight import load_sight
-from workloads.overview.past_view import PastFocus, PastView, build_past_view, find_past_row
+from workloads.overview.past_view import PastView, build_past_view, find_past_row
 from workloads.queries.past_states import (
     PastState,
     RecordBounds,
@@ -43,17 +41,6 @@ STEPS: Sequence[tuple[str, timedelta]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The page that a moment is looked at for: its present state, and what the address keeps."""
-
-    title: str
-    href: str
-    fields: Sequence[tuple[str, str]]
-    focus: PastFocus
-    workload: Workload | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class StepLink:
     """A link to an earlier or later moment; without an address where nothing is recorded there."""
 
@@ -65,7 +52,7 @@ class StepLink:
 @never_cache
 def time_machine(request: Request) -> HttpResponse:
     """Show a past moment of everything, a project, a node, or why a workload waited then."""
-    place = _find_place(request)
+    place = find_place(request.user, request.GET)
     bounds = load_record_bounds()
     at, problem = _parse_at(request.GET.get("at", ""), bounds)
     context: dict[str, Any] = {
@@ -87,55 +74,6 @@ def time_machine(request: Request) -> HttpResponse:
         if past is not None:
             context |= _build_view(past, place, request.user)
     return render(request, "time_machine/moment.html", context)
-
-
-def _find_place(request: Request) -> Place:
-    """Return what the address asks for; 404 where the user may not see it."""
-    if text := request.GET.get("workload", ""):
-        return _find_workload(request, text)
-    if text := request.GET.get("node", ""):
-        return _find_node(request, text)
-    if text := request.GET.get("project", ""):
-        return _find_project(request, text)
-    access.require_anywhere(request.user, Verb.VIEW, Entity.OVERVIEW)
-    return Place("Overview", reverse("overview"), (), PastFocus())
-
-
-def _find_workload(request: Request, text: str) -> Place:
-    rows = Workload.objects.visible_to(request.user).select_related("project")
-    try:
-        found: Workload = get_object_or_404(rows.only("name", "project__name"), pk=uuid.UUID(text))
-    except ValueError as error:
-        raise Http404("There is no such workload.") from error
-    focus = PastFocus(project=found.project_id, workload=found.pk.bytes)
-    href = reverse("workload", args=[found.pk])
-    return Place(found.name, href, (("workload", str(found.pk)),), focus, found)
-
-
-def _find_node(request: Request, text: str) -> Place:
-    cluster_text, _, name = text.partition("/")
-    try:
-        cluster = get_object_or_404(
-            Cluster.objects.visible_to(request.user).only("pk"), pk=uuid.UUID(cluster_text)
-        )
-    except ValueError as error:
-        raise Http404("There is no such node.") from error
-    if not 0 < len(name) <= 253:
-        raise Http404("There is no such node.")
-    return Place(
-        name,
-        reverse("cluster-node", args=[cluster.pk, name]),
-        (("node", text),),
-        PastFocus(node=(cluster.pk.bytes, name)),
-    )
-
-
-def _find_project(request: Request, text: str) -> Place:
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise Http404("There is no such project.")
-    project = get_object_or_404(Project.objects.visible_to(request.user).only("name"), pk=int(text))
-    href = reverse("project", args=[project.pk])
-    return Place(project.name, href, (("project", text),), PastFocus(project=project.pk))
 
 
 def _parse_at(text: str, bounds: RecordBounds | None) -> tuple[datetime | None, str]:

@@ -26,6 +26,7 @@ LIST_WORKLOAD_PODS = Route("GET", "/api/v1/workloads/{workload_id}/pods")
 LIST_PODS = Route("GET", "/api/v1/workloads/pods")
 GET_LOGS = Route("GET", "/api/v1/workloads/{workload_id}/pods/{pod_name}/logs")
 
+GET_TIME_MACHINE = Route("GET", "/api/v1/time-machine")
 LIST_USAGE = Route("GET", "/api/v1/usage")
 LIST_NODES = Route("GET", "/api/v1/nodes")
 LIST_PROJECTS = Route("GET", "/api/v1/org-unit/projects")

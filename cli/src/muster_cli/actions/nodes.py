@@ -4,6 +4,7 @@ from typing import Any
 
 from muster_cli import routes
 from muster_cli.actions import workloads
+from muster_cli.errors import NotFound
 from muster_cli.session import Session
 
 
@@ -12,6 +13,18 @@ def list_nodes(session: Session, cluster: str = "") -> list[dict[str, Any]]:
     query = {"filterBy": f"clusterName=={cluster}" if cluster else None}
     found = list(session.list_items(routes.LIST_NODES, "nodes", query=query))
     return sorted(found, key=lambda node: (-_read_gpus(node), str(node["name"])))
+
+
+def get_node(session: Session, name: str) -> dict[str, Any]:
+    """Return the first node of a name. Raises NotFound."""
+    query = {"filterBy": f"name=={name}"}
+    found = list(session.list_items(routes.LIST_NODES, "nodes", query=query, limit=1))
+    if not found:
+        raise NotFound(
+            f"There is no node {name} in the clusters that you may see.",
+            "`muster top node` shows them.",
+        )
+    return found[0]
 
 
 def _read_gpus(node: dict[str, Any]) -> float:

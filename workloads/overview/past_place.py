@@ -1,0 +1,79 @@
+"""What a past moment is looked at for: everything, a project, a node or a workload."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+
+from clusters.models import Cluster
+from projects import access
+from projects.models import Project, User
+from projects.permissions import Entity, Verb
+from workloads.models import Workload
+from workloads.overview.past_view import PastFocus
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The page that a moment is looked at for: its present state, and what the address keeps."""
+
+    title: str
+    href: str
+    fields: Sequence[tuple[str, str]]
+    focus: PastFocus
+    workload: Workload | None = None
+
+
+def find_place(user: User, given: Mapping[str, str]) -> Place:
+    """Return what an address asks for by workload, node or project, else the whole.
+
+    Raises Http404 where the user may not see that.
+    """
+    if text := given.get("workload"):
+        return _find_workload(user, text)
+    if text := given.get("node"):
+        return _find_node(user, text)
+    if text := given.get("project"):
+        return _find_project(user, text)
+    access.require_anywhere(user, Verb.VIEW, Entity.OVERVIEW)
+    return Place("Overview", reverse("overview"), (), PastFocus())
+
+
+def _find_workload(user: User, text: str) -> Place:
+    rows = Workload.objects.visible_to(user).select_related("project")
+    try:
+        found: Workload = get_object_or_404(rows.only("name", "project__name"), pk=uuid.UUID(text))
+    except ValueError as error:
+        raise Http404("There is no such workload.") from error
+    focus = PastFocus(project=found.project_id, workload=found.pk.bytes)
+    href = reverse("workload", args=[found.pk])
+    return Place(found.name, href, (("workload", str(found.pk)),), focus, found)
+
+
+def _find_node(user: User, text: str) -> Place:
+    cluster_text, _, name = text.partition("/")
+    try:
+        cluster = get_object_or_404(
+            Cluster.objects.visible_to(user).only("pk"), pk=uuid.UUID(cluster_text)
+        )
+    except ValueError as error:
+        raise Http404("There is no such node.") from error
+    if not 0 < len(name) <= 253:
+        raise Http404("There is no such node.")
+    return Place(
+        name,
+        reverse("cluster-node", args=[cluster.pk, name]),
+        (("node", text),),
+        PastFocus(node=(cluster.pk.bytes, name)),
+    )
+
+
+def _find_project(user: User, text: str) -> Place:
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Http404("There is no such project.")
+    project = get_object_or_404(Project.objects.visible_to(user).only("name"), pk=int(text))
+    href = reverse("project", args=[project.pk])
+    return Place(project.name, href, (("project", text),), PastFocus(project=project.pk))
