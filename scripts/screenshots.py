@@ -40,11 +40,13 @@ import json
 from projects.models import Project, User
 from tests.cast import make_cast
 from tests.lively import lively
+from tests.lively_past import record_past
 from tests.workloads.timeline_rows import EventfulWorkload
 make_cast()
 ids = lively()
 a, b = Project.objects.filter(name__in=("team-a", "team-b")).order_by("name")
 eventful = EventfulWorkload(a, b, User.objects.get(username="bob"), "llama-elastic")
+record_past()
 print(json.dumps(ids | {"eventful": str(eventful.workload.pk)}))
 """
 
@@ -98,6 +100,11 @@ def timeline_picture(page: Page) -> None:
     page.evaluate("window.scrollBy(0, -64)")
 
 
+def look_back(page: Page) -> None:
+    page.get_by_role("button", name="Look back").click()
+    page.get_by_role("button", name="Show").wait_for()
+
+
 def chart(page: Page) -> None:
     page.locator(".ch-legend__item").first.wait_for()
 
@@ -117,6 +124,9 @@ SHOTS = (
     Shot("ledger-usage", "/usage"),
     Shot("ledger-project", "/projects/{project}/usage"),
     Shot("forecasts", "/forecasts"),
+    Shot("time-machine", "/time-machine", main=True),
+    Shot("time-machine-workload", "/time-machine?workload={pending}"),
+    Shot("overview-look-back", "/overview", look_back),
     Shot("workloads", "/workloads", main=True),
     Shot("workloads-pods", "/workloads", pods, main=True),
     Shot("workloads-drawer", "/workloads", drawer),

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from projects import tokens
 from projects.models import User
 from tests.cast import Cast
 from tests.workloads.past_rows import Record, a_node, a_running_workload, a_waiting_workload
@@ -15,9 +16,11 @@ NOON = "2026-11-20T12:00Z"
 
 
 def get_moment(user: User, code: int = 200, **query: Any) -> Any:
-    client = Client()
-    client.force_login(user)
-    answer = client.get("/api/v1/time-machine", query)
+    answer = Client().get(
+        "/api/v1/time-machine",
+        query,
+        headers={"authorization": f"Bearer {tokens.issue_token(user)[0]}"},
+    )
     assert answer.status_code == code, answer.content
     return answer.json()
 

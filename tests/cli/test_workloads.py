@@ -243,7 +243,6 @@ def test_at_shows_a_past_moment(bob: CommandLine) -> None:
     text = bob("at").out
     assert "The state at 20" in text
     assert "Waited" in text
-    assert "Another project" in text
     found = bob("at", "-o", "json").parse()
     assert found["running"]["workloads"]
     assert "The record begins at" in bob("at", "2020-01-01 10:00", code=1).err

@@ -65,9 +65,9 @@ def change_state(state: State, rng: random.Random) -> State:
         after.replace_workloads({key}, [workload], pods)
         after.reasons[key] = WaitReason(key, f"Needs {rng.randrange(3)} GPUs.", True)
     node = PastNode(CLUSTER, f"node-{rng.randrange(3)}", rng.random() < 0.5, True, "H100", 8000, 0)
-    after.nodes[node.key] = node
+    after.nodes[node.cluster, node.name] = node
     quota = PastQuota(QuotaOwner.PROJECT, rng.randrange(3), rng.choice([None, 4000]), None, 1, 1)
-    after.quotas[quota.key] = quota
+    after.quotas[quota.owner, quota.id] = quota
     after.clusters[CLUSTER] = PastCluster(CLUSTER, rng.randrange(2))
     return after
 
@@ -115,7 +115,8 @@ def test_places_go_by_priority_then_by_age_within_a_project() -> None:
     elsewhere = a_past_workload(4, project=2)
     without_gpus = a_past_workload(5, gpus_requested=0)
     running = a_past_workload(6, status="Running")
-    places = list_places([young, running, old, urgent, elsewhere, without_gpus], {"Pending"})
+    everybody = [young, running, old, urgent, elsewhere, without_gpus]
+    places = list_places(everybody, {"Pending"}, everybody)
     assert places == {
         urgent.id: QueuePlace(1, 3),
         old.id: QueuePlace(2, 3),

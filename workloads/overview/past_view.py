@@ -3,12 +3,14 @@
 What they may not see is added up, and has no name. Nothing here asks the database.
 """
 
+import heapq
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from operator import attrgetter
 
 from workloads.diagnosis import QueuePosition
 from workloads.overview.bars import BAR_WIDTH
@@ -160,9 +162,6 @@ class PastView:
 
 def build_past_view(state: State, sight: PastSight, focus: PastFocus, most: int) -> PastView:
     """Return what the reader may see of a moment, at most so many of each."""
-    places = list_places(
-        (each for each in state.workloads.values() if each.project in sight.projects), QUEUED
-    )
     by_workload: dict[bytes, list[Placement]] = defaultdict(list)
     by_node: dict[tuple[bytes, str], list[Placement]] = defaultdict(list)
     for each in state.placements.values():
@@ -172,13 +171,11 @@ def build_past_view(state: State, sight: PastSight, focus: PastFocus, most: int)
     concerned = _choose_workloads(state, focus, by_node)
     waiting = [each for each in concerned if each.status in _WAITING]
     running = [each for each in concerned if each.status not in _WAITING]
-    waiting.sort(key=lambda each: (each.since, each.id))
-    running.sort(key=lambda each: (-each.gpus_allocated, each.since, each.id))
     nodes = _choose_nodes(state, sight, focus, by_node)
     projects, others = _build_projects(state, sight, focus)
     return PastView(
-        waiting=_build_rows(waiting, sight, state, places, by_workload, most),
-        running=_build_rows(running, sight, state, places, by_workload, most),
+        waiting=_build_rows(waiting, sight, state, by_workload, most, _since_key),
+        running=_build_rows(running, sight, state, by_workload, most, _size_key),
         nodes=[_build_node(each, sight, state, by_node) for each in nodes[:most]],
         more_nodes=max(0, len(nodes) - most),
         projects=projects[:most],
@@ -198,9 +195,9 @@ def find_past_row(state: State, sight: PastSight, workload: bytes) -> PastRow | 
     each = state.workloads.get(workload)
     if each is None or each.project not in sight.projects:
         return None
-    queue = (other for other in state.workloads.values() if other.project == each.project)
     nodes = [placed.node for placed in state.placements.values() if placed.workload == workload]
-    return _build_row(each, sight, state.reasons.get(workload), list_places(queue, QUEUED), nodes)
+    places = list_places(state.workloads.values(), QUEUED, [each])
+    return _build_row(each, sight, state.reasons.get(workload), places, nodes)
 
 
 def _choose_workloads(
@@ -219,25 +216,36 @@ def _build_rows(
     workloads: Sequence[PastWorkload],
     sight: PastSight,
     state: State,
-    places: Mapping[bytes, QueuePlace],
     by_workload: Mapping[bytes, Sequence[Placement]],
     most: int,
+    key: Callable[[PastWorkload], tuple[object, ...]],
 ) -> PastRows:
-    built = PastRows()
-    shown: list[PastRow] = []
-    hidden_gpus = 0
-    for each in workloads:
-        if each.project not in sight.projects:
-            built.hidden.count += 1
-            hidden_gpus += each.gpus_requested if each.status in _WAITING else each.gpus_allocated
-            continue
-        built.count += 1
-        if len(shown) < most:
-            nodes = [placed.node for placed in by_workload.get(each.id, ())]
-            shown.append(_build_row(each, sight, state.reasons.get(each.id), places, nodes))
-    built.hidden.gpus = to_gpus(hidden_gpus)
-    built.rows = shown
-    return built
+    """Return the first of the visible workloads by a key, and the sum of the others."""
+    visible = [each for each in workloads if each.project in sight.projects]
+    hidden = [each for each in workloads if each.project not in sight.projects]
+    gpus = sum(
+        each.gpus_requested if each.status in _WAITING else each.gpus_allocated for each in hidden
+    )
+    shown = heapq.nsmallest(most, visible, key=key)
+    places = list_places(state.workloads.values(), QUEUED, shown)
+    rows = [
+        _build_row(
+            each,
+            sight,
+            state.reasons.get(each.id),
+            places,
+            [placed.node for placed in by_workload.get(each.id, ())],
+        )
+        for each in shown
+    ]
+    return PastRows(rows, len(visible), Hidden(len(hidden), to_gpus(gpus)))
+
+
+_since_key = attrgetter("since", "id")
+
+
+def _size_key(workload: PastWorkload) -> tuple[int, int, bytes]:
+    return -workload.gpus_allocated, workload.since, workload.id
 
 
 def _build_row(

@@ -43,10 +43,6 @@ class PastWorkload(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Why it is in its status, in the words of its row."""
 
     @property
-    def key(self) -> bytes:
-        return self.id
-
-    @property
     def wants_gpus(self) -> bool:
         return bool(self.gpus_requested or self.gpu_memory)
 
@@ -59,10 +55,6 @@ class WaitReason(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_queued: bool
     """Whether it starts once others give back what they use: then its turn matters."""
 
-    @property
-    def key(self) -> bytes:
-        return self.workload
-
 
 class Placement(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The unended pods of a workload on one node."""
@@ -72,10 +64,6 @@ class Placement(msgspec.Struct, array_like=True, frozen=True, gc=False):
     pods: int
     ready: int
     gpus: int
-
-    @property
-    def key(self) -> tuple[bytes, str]:
-        return self.workload, self.node
 
 
 class PastNode(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -107,17 +95,9 @@ class PastQuota(msgspec.Struct, array_like=True, frozen=True, gc=False):
     department: int
     """Of a project; 0 of a department."""
 
-    @property
-    def key(self) -> tuple[int, int]:
-        return self.owner, self.id
-
 
 class PastCluster(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A cluster, and since when nothing was known of it."""
 
     id: bytes
     silent_since: int
-
-    @property
-    def key(self) -> bytes:
-        return self.id

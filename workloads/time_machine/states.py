@@ -1,7 +1,8 @@
 """The whole state at one moment, as tables of records by their keys."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -54,8 +55,8 @@ class State:
     def replace_workloads(
         self,
         ids: Collection[bytes],
-        workloads: Iterable[PastWorkload],
-        placements: Iterable[Placement],
+        workloads: Sequence[PastWorkload],
+        placements: Sequence[Placement],
     ) -> None:
         """Put the records of some workloads in place of theirs; those without one are gone."""
         for place in [place for place in self.placements if place[0] in ids]:
@@ -73,6 +74,19 @@ TABLES = tuple(each.name for each in fields(State))
 """The tables, by the names that `State`, `Records` and `Keys` share."""
 
 
-def index_records(records: Iterable[Any]) -> dict[Any, Any]:
-    """Return records by their keys."""
-    return {each.key: each for each in records}
+_GET_KEY: Mapping[type, Callable[[Any], Any]] = {
+    PastWorkload: attrgetter("id"),
+    Placement: attrgetter("workload", "node"),
+    WaitReason: attrgetter("workload"),
+    PastNode: attrgetter("cluster", "name"),
+    PastQuota: attrgetter("owner", "id"),
+    PastCluster: attrgetter("id"),
+}
+"""What a record is found by. In C: a property would take half of the time of reading a state."""
+
+
+def index_records(records: Sequence[Any]) -> dict[Any, Any]:
+    """Return records of one table by their keys."""
+    if not records:
+        return {}
+    return dict(zip(map(_GET_KEY[type(records[0])], records), records, strict=True))
