@@ -64,6 +64,7 @@ bench: $(VENV)/.development
 	MUSTER_POSTGRES_DURABLE=on .ci/with-postgres sh -c '$(BIN)/python benchmarks/console.py --database-url "$$MUSTER_DATABASE_URL"'
 	$(BIN)/python benchmarks/lists.py
 	$(BIN)/python benchmarks/metrics.py
+	$(BIN)/python benchmarks/time_machine.py
 	MUSTER_POSTGRES_DURABLE=on .ci/with-postgres sh -c '$(BIN)/python benchmarks/metrics.py --database-url "$$MUSTER_DATABASE_URL"'
 	$(BIN)/python benchmarks/cli.py
 	$(BIN)/python benchmarks/elastic.py

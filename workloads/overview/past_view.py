@@ -17,8 +17,7 @@ from workloads.overview.bars import BAR_WIDTH
 from workloads.overview.past_sight import PastSight
 from workloads.overview.quotas import QuotaRow
 from workloads.queries.past_states import to_datetime
-from workloads.queries.waiting import WAITING_STATUSES
-from workloads.states import Status
+from workloads.states import ACTIVE, UP, Status
 from workloads.time_machine import (
     PastNode,
     PastQuota,
@@ -34,7 +33,7 @@ from workloads.time_machine import (
 ANOTHER = "another project"
 """What stands for a project that the reader may not see."""
 QUEUED = frozenset({Status.PENDING.value})
-_WAITING = frozenset(each.value for each in (*WAITING_STATUSES, Status.PREPARING))
+_WAITING = frozenset(each.value for each in ACTIVE - UP)
 _STARTING_TEXTS = {
     Status.CREATING: "It was being sent to its cluster.",
     Status.RESUMING: "It was being sent to its cluster again.",
@@ -162,10 +161,8 @@ class PastView:
 
 def build_past_view(state: State, sight: PastSight, focus: PastFocus, most: int) -> PastView:
     """Return what the reader may see of a moment, at most so many of each."""
-    by_workload: dict[bytes, list[Placement]] = defaultdict(list)
     by_node: dict[tuple[bytes, str], list[Placement]] = defaultdict(list)
     for each in state.placements.values():
-        by_workload[each.workload].append(each)
         if (owner := state.workloads.get(each.workload)) is not None:
             by_node[owner.cluster, each.node].append(each)
     concerned = _choose_workloads(state, focus, by_node)
@@ -174,8 +171,8 @@ def build_past_view(state: State, sight: PastSight, focus: PastFocus, most: int)
     nodes = _choose_nodes(state, sight, focus, by_node)
     projects, others = _build_projects(state, sight, focus)
     return PastView(
-        waiting=_build_rows(waiting, sight, state, by_workload, most, _since_key),
-        running=_build_rows(running, sight, state, by_workload, most, _size_key),
+        waiting=_build_rows(waiting, sight, state, most, _since_key),
+        running=_build_rows(running, sight, state, most, _size_key),
         nodes=[_build_node(each, sight, state, by_node) for each in nodes[:most]],
         more_nodes=max(0, len(nodes) - most),
         projects=projects[:most],
@@ -216,7 +213,6 @@ def _build_rows(
     workloads: Sequence[PastWorkload],
     sight: PastSight,
     state: State,
-    by_workload: Mapping[bytes, Sequence[Placement]],
     most: int,
     key: Callable[[PastWorkload], tuple[object, ...]],
 ) -> PastRows:
@@ -228,13 +224,17 @@ def _build_rows(
     )
     shown = heapq.nsmallest(most, visible, key=key)
     places = list_places(state.workloads.values(), QUEUED, shown)
+    nodes: dict[bytes, list[str]] = {each.id: [] for each in shown}
+    for placed in state.placements.values():
+        if placed.workload in nodes:
+            nodes[placed.workload].append(placed.node)
     rows = [
         _build_row(
             each,
             sight,
             state.reasons.get(each.id),
             places,
-            [placed.node for placed in by_workload.get(each.id, ())],
+            nodes[each.id],
         )
         for each in shown
     ]

@@ -32,6 +32,8 @@ def list_places(
     queues: dict[QueueKey, list[PastWorkload]] = {
         _find_queue(each): [] for each in wanted if each.status in queued_statuses
     }
+    if not queues:
+        return {}
     projects = {project for _, project, _ in queues}
     for each in workloads:
         is_queued = each.project in projects and each.status in queued_statuses
