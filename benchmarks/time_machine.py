@@ -43,7 +43,7 @@ from workloads.models import Attempt, Pod, Position, StateBlock, StateDelta, Wor
 from workloads.overview.past_sight import load_sight
 from workloads.overview.past_view import PastFocus, build_past_view
 from workloads.queries.past_states import load_past_state, load_record_bounds
-from workloads.tasks.recording import record_turn
+from workloads.recording.turns import record_turn
 from workloads.time_machine import State, apply_delta, decode_block, decode_delta
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
@@ -62,16 +62,16 @@ def main() -> int:
     given = parser.parse_args()
     call_command("migrate", verbosity=0)
     cast = make_cast()
-    running = fill(cast, given.workloads, given.unended)
+    running = fill_database(cast, given.workloads, given.unended)
     first = measure(lambda: record_turn(BEGIN))
     print(f"{given.workloads:,} workloads, {given.unended:,} of them wait or run")
     print(f"the first state: {first:.2f} s, {size_of_record() / 1e6:.2f} MB", flush=True)
     record_changes(running, given.turns, max(1, given.changes // given.turns))
-    look(cast, BEGIN)
+    read_moment(cast, BEGIN)
     rng = random.Random(2)
     moments = [BEGIN + rng.random() * given.turns * TURN for _ in range(LOOKS)]
-    looks = [measure(partial(look, cast, at)) for at in moments]
-    peers = [measure(partial(replay, at)) for at in moments[:PEER_LOOKS]]
+    looks = [measure(partial(read_moment, cast, at)) for at in moments]
+    peers = [measure(partial(replay_record, at)) for at in moments[:PEER_LOOKS]]
     print(f"{LOOKS} moments: median {1000 * statistics.median(looks):.0f} ms, ", end="")
     print(f"most {1000 * max(looks):.0f} ms; the peer {1000 * statistics.median(peers):.0f} ms")
     return 0
@@ -97,7 +97,7 @@ def measure(run: Callable[[], object]) -> float:
     return time.process_time() - begin
 
 
-def fill(cast: Cast, count: int, unended: int) -> list[Workload]:
+def fill_database(cast: Cast, count: int, unended: int) -> list[Workload]:
     """Make nodes and workloads, one of ten unended runs with its pods; returns those that run."""
     Node.objects.bulk_create(
         Node(cluster=cast.cluster, name=f"node-{number:04}", gpus=8, is_ready=True)
@@ -178,7 +178,7 @@ def size_of_record() -> int:
     return sum(len(bytes(row.data)) for row in rows)
 
 
-def look(cast: Cast, at: datetime) -> None:
+def read_moment(cast: Cast, at: datetime) -> None:
     """Read a moment as the page does."""
     bounds = load_record_bounds()
     assert bounds is not None
@@ -187,7 +187,7 @@ def look(cast: Cast, at: datetime) -> None:
     build_past_view(past.state, load_sight(cast.alice), PastFocus(), 50)
 
 
-def replay(at: datetime) -> State:
+def replay_record(at: datetime) -> State:
     """Read a moment out of everything since the beginning, without later snapshots."""
     blocks = [decode_block(bytes(row.data)) for row in StateBlock.objects.order_by("begin")]
     state = State.from_records(blocks[0].records)

@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from workloads.models import StateBlock, StateBookmark
-from workloads.tasks.recording import record_turn
+from workloads.recording.turns import record_turn
 
 
 def record_past(minutes: int = 90) -> None:

@@ -20,6 +20,7 @@ class Workloads(AppConfig):
         from workloads.api import template_bodies
         from workloads.overview import project_page
         from workloads.queries import frameworks, node_capacity, node_pods, removal_blockers
+        from workloads.recording import turns  # noqa: F401 - workers know its step from here on
 
         shared.SHARED_FIGURES.register(journal_figures)
         of_projects.PROJECT_CONTENTS.register(project_removal)

@@ -82,7 +82,7 @@ from datetime import date
 an_entry(cast.team_a, "train1", date(2026, 10, 5), useful=3, idle=1)
 an_entry(cast.team_a, "old", date(2026, 10, 6), useful=0.5, user="vera")
 an_entry(cast.team_b, "hidden", date(2026, 10, 6), useful=9)
-from workloads.tasks.recording import record_turn
+from workloads.recording.turns import record_turn
 record_turn(timezone.now())
 account, secret = create_service_account(cast.team_a, "ci", by=cast.alice)
 print(json.dumps(ids | {"clientId": account.client_id, "secret": secret}))

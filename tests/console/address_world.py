@@ -43,8 +43,8 @@ from tests.cast import Cast, a_spec, make_cast
 from tests.console.addresses import ASYNC, EVERY, SECRET, Address
 from workloads import journal
 from workloads.models import Attempt, Draft, Event, Log, Pod, RadarFinding, SavedView, Workload
+from workloads.recording.turns import record_turn
 from workloads.specs import Architecture
-from workloads.tasks.recording import record_turn
 
 
 class World:

@@ -12,7 +12,7 @@ from projects.models import Project
 from tests.workloads.ledger_rows import build_moment
 from tests.workloads.table_rows import a_pod, a_workload
 from workloads.models import Workload
-from workloads.tasks.recording import record_state
+from workloads.recording.turns import record_state
 
 Record = Callable[[float], None]
 """Records the state so many minutes after NOON, which is now from then on."""

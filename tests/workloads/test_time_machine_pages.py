@@ -35,7 +35,7 @@ def read_page(db: None) -> ReadPage:
     return read
 
 
-def at(minutes: float, more: str = "") -> str:
+def build_address(minutes: float, more: str = "") -> str:
     moment = build_moment(minutes)
     return f"/time-machine?at={moment:%Y-%m-%dT%H:%MZ}{more}"
 
@@ -63,7 +63,7 @@ def past(cast: Cast, record: Record) -> Workload:
 
 
 def test_a_moment_says_who_waited_and_why(past: Workload, cast: Cast, read_page: ReadPage) -> None:
-    then = get_text(read_page(cast.alice, at(1)))
+    then = get_text(read_page(cast.alice, build_address(1)))
     assert "The past: 20 Nov 2026, 12:01 UTC" in then
     waited = then.partition("Waited, and why")[2].partition("Ran")[0]
     assert "train1" in waited
@@ -72,7 +72,7 @@ def test_a_moment_says_who_waited_and_why(past: Workload, cast: Cast, read_page:
     assert "secret-holder" in ran
     assert "On node-1" in ran
     assert "0 of 8 free" in then
-    later = get_text(read_page(cast.alice, at(2)))
+    later = get_text(read_page(cast.alice, build_address(2)))
     assert "Nothing waited." in later
     assert "secret-holder" not in later
 
@@ -80,17 +80,21 @@ def test_a_moment_says_who_waited_and_why(past: Workload, cast: Cast, read_page:
 def test_todays_rights_decide_what_of_then_is_seen(
     past: Workload, cast: Cast, read_page: ReadPage
 ) -> None:
-    for address in (at(1), at(1, f"&project={cast.team_a.pk}"), at(1, f"&workload={past.pk}")):
+    for address in (
+        build_address(1),
+        build_address(1, f"&project={cast.team_a.pk}"),
+        build_address(1, f"&workload={past.pk}"),
+    ):
         page = read_page(cast.bob, address)
         assert "train1" in page
         assert "secret-holder" not in page
         assert "team-b" not in page
     assert "Another project: 1 workload that you may not see held 8 GPUs." in get_text(
-        read_page(cast.bob, at(1))
+        read_page(cast.bob, build_address(1))
     )
     AccessRule.objects.filter(user=cast.bob).delete()
     AccessRule.objects.filter(user=cast.alice).delete()
-    read_page(cast.bob, at(1), 403)
+    read_page(cast.bob, build_address(1), 403)
 
 
 def test_a_removed_project_is_another_project(
@@ -98,7 +102,7 @@ def test_a_removed_project_is_another_project(
 ) -> None:
     cast.team_b.deleted_at = build_moment(3)
     cast.team_b.save()
-    page = read_page(cast.alice, at(1))
+    page = read_page(cast.alice, build_address(1))
     assert "secret-holder" not in page
     assert "team-b" not in page
     assert "Another project: 1 workload" in get_text(page)
@@ -121,20 +125,20 @@ def test_what_one_may_not_see_is_not_there(
     hidden = a_workload(cast.team_b)
     record(0)
     names = {"b": cast.team_b.pk, "b_workload": hidden.pk, "cluster": cast.cluster.pk}
-    read_page(cast.bob, at(0, f"&{query.format(**names)}"), 404)
+    read_page(cast.bob, build_address(0, f"&{query.format(**names)}"), 404)
 
 
 def test_a_workload_is_answered_for(past: Workload, cast: Cast, read_page: ReadPage) -> None:
-    waiting = get_text(read_page(cast.bob, at(1, f"&workload={past.pk}")))
+    waiting = get_text(read_page(cast.bob, build_address(1, f"&workload={past.pk}")))
     assert "train1 at this moment Pending since" in waiting
     assert "1 of 1 in the queue of team-a" in waiting
-    running = get_text(read_page(cast.bob, at(2, f"&workload={past.pk}")))
+    running = get_text(read_page(cast.bob, build_address(2, f"&workload={past.pk}")))
     assert "It did not wait: 1 of 1 pods ran, with 8 GPUs." in running
 
 
 def test_a_node_is_shown_alone(past: Workload, cast: Cast, read_page: ReadPage) -> None:
     a_node(cast.cluster, "node-2")
-    text = get_text(read_page(cast.alice, at(2, f"&node={cast.cluster.pk}/node-1")))
+    text = get_text(read_page(cast.alice, build_address(2, f"&node={cast.cluster.pk}/node-1")))
     assert "Ran there" in text
     assert "train1 8" in text
     assert "node-2" not in text
@@ -146,13 +150,15 @@ def test_gaps_and_edges_are_said(cast: Cast, record: Record, read_page: ReadPage
     for minute in (0, 20, 20.5):
         record(minute)
     assert "Nothing was recorded between 20 Nov 2026, 12:00 UTC and 20 Nov 2026, 12:20 UTC" in (
-        get_text(read_page(cast.alice, at(10)))
+        get_text(read_page(cast.alice, build_address(10)))
     )
-    assert "The record begins at 20 Nov 2026, 12:00 UTC" in get_text(read_page(cast.alice, at(-5)))
-    assert "yet to come" in read_page(cast.alice, at(99))
+    assert "The record begins at 20 Nov 2026, 12:00 UTC" in get_text(
+        read_page(cast.alice, build_address(-5))
+    )
+    assert "yet to come" in read_page(cast.alice, build_address(99))
     assert "Write the moment as" in read_page(cast.alice, "/time-machine?at=tuesday")
     StateBlock.objects.update(data=b"damaged")
-    assert "cannot be read" in read_page(cast.alice, at(1))
+    assert "cannot be read" in read_page(cast.alice, build_address(1))
 
 
 def test_it_is_off(cast: Cast, read_page: ReadPage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +174,7 @@ def test_pages_of_the_present_lead_there(past: Workload, cast: Cast, read_page: 
         "/overview": 'action="/time-machine"',
         f"/projects/{cast.team_a.pk}": f'name="project" value="{cast.team_a.pk}"',
         f"/clusters/{cast.cluster.pk}/nodes/node-1": f'value="{cast.cluster.pk}/node-1"',
-        f"/workloads/{past.pk}": at(0, f"&amp;workload={past.pk}"),
+        f"/workloads/{past.pk}": build_address(0, f"&amp;workload={past.pk}"),
         f"/workloads/{past.pk}/timeline": f"/time-machine?workload={past.pk}",
     }
     for address, part in expected.items():
@@ -180,9 +186,9 @@ def test_steps_lead_to_moments_that_are_recorded(
 ) -> None:
     for minute in range(4):
         record(minute)
-    page = read_page(cast.alice, at(1))
-    assert f'href="{at(0)}" aria-label="One minute earlier"' in page
-    assert f'href="{at(2)}" aria-label="One minute later"' in page
+    page = read_page(cast.alice, build_address(1))
+    assert f'href="{build_address(0)}" aria-label="One minute earlier"' in page
+    assert f'href="{build_address(2)}" aria-label="One minute later"' in page
     assert 'aria-label="One day earlier: nothing is recorded there"' in page
     assert 'href="/overview" id="back-to-now"' in page
 
@@ -198,12 +204,12 @@ def test_the_number_of_queries_is_constant(
         with CaptureQueriesContext(
             connection,
         ) as queries:
-            assert client.get(at(minutes)).status_code == 200
+            assert client.get(build_address(minutes)).status_code == 200
         return len(queries)
 
     a_running_workload(cast.team_a, "first", 1, "node-0")
     record(0)
-    client.get(at(0))
+    client.get(build_address(0))
     few = count(0)
     for number in range(10):
         a_node(cast.cluster, f"node-{number}")

@@ -17,7 +17,7 @@ from tests.workloads.table_rows import a_pod, a_workload, touch_workload
 from workloads.models import Pod, StateBlock, StateBookmark, StateDelta, Workload
 from workloads.queries import past_states
 from workloads.queries.past_states import Gap, PastState, load_past_state, load_record_bounds
-from workloads.tasks import recording
+from workloads.recording import turns
 from workloads.tasks.retaining import retain
 from workloads.time_machine import State
 
@@ -107,7 +107,7 @@ def test_before_the_first_record_there_is_nothing(cast: Cast, record: Record) ->
 def test_blocks_are_closed_and_every_moment_stays(
     cast: Cast, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "LEAST_DELTAS", 400)
+    monkeypatch.setattr(turns, "LEAST_DELTAS", 400)
     rng = random.Random(7)
     workloads = [a_workload(cast.team_a, f"job-{number}") for number in range(4)]
     expected: dict[int, State] = {}
@@ -166,7 +166,7 @@ def test_a_turn_that_another_worker_did_is_dropped(
         StateBookmark.objects.update(recorded_at=build_moment(1))
         return load_open()
 
-    monkeypatch.setattr(recording, "load_open_block", be_overtaken)
+    monkeypatch.setattr(turns, "load_open_block", be_overtaken)
     record(2)
     assert not StateDelta.objects.exists()
 
@@ -174,7 +174,7 @@ def test_a_turn_that_another_worker_did_is_dropped(
 def test_more_changes_than_a_turn_takes_follow_in_the_next(
     cast: Cast, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workloads.tasks.state_evidence.MOST_CHANGED", 2)
+    monkeypatch.setattr("workloads.recording.evidence.MOST_CHANGED", 2)
     record(0)
     for number in range(5):
         a_workload(cast.team_a, f"job-{number}", status="Pending")

@@ -315,20 +315,20 @@ def _build_node(
     state: State,
     by_node: Mapping[tuple[bytes, str], Sequence[Placement]],
 ) -> NodePicture:
-    held: list[tuple[str, str, int, uuid.UUID | None]] = []
+    holders: list[tuple[str, str, int, uuid.UUID | None]] = []
     hidden = pods = 0
     for placed in sorted(by_node.get(node.key, ()), key=lambda each: (-each.gpus, each.workload)):
         owner = state.workloads[placed.workload]
         pods += placed.pods
         if owner.project in sight.projects:
-            held.append(("own", owner.name, placed.gpus, uuid.UUID(bytes=owner.id)))
+            holders.append(("own", owner.name, placed.gpus, uuid.UUID(bytes=owner.id)))
         else:
             hidden += placed.gpus
-    held.append(("other", ANOTHER, hidden, None))
-    held.append(("foreign", "not Muster's", node.foreign_gpus, None))
-    free = max(0, node.gpus - sum(gpus for _, _, gpus, _ in held))
-    held.append(("free", "free", free, None))
-    scale = max(node.gpus, sum(gpus for _, _, gpus, _ in held))
+    holders.append(("other", ANOTHER, hidden, None))
+    holders.append(("foreign", "not Muster's", node.foreign_gpus, None))
+    free = max(0, node.gpus - sum(gpus for _, _, gpus, _ in holders))
+    holders.append(("free", "free", free, None))
+    scale = max(node.gpus, sum(gpus for _, _, gpus, _ in holders))
     return NodePicture(
         cluster=sight.clusters[node.cluster],
         cluster_id=uuid.UUID(bytes=node.cluster),
@@ -338,16 +338,16 @@ def _build_node(
         gpu_type=node.gpu_type,
         gpus=to_gpus(node.gpus),
         free=to_gpus(free),
-        parts=_place_parts(held, scale),
+        parts=_place_parts(holders, scale),
         pods=pods,
     )
 
 
 def _place_parts(
-    held: Sequence[tuple[str, str, int, uuid.UUID | None]], scale: int
+    holders: Sequence[tuple[str, str, int, uuid.UUID | None]], scale: int
 ) -> list[NodePart]:
     parts, before = [], 0
-    for kind, label, gpus, workload in held:
+    for kind, label, gpus, workload in holders:
         if not gpus:
             continue
         begin, end = (BAR_WIDTH * amount // scale for amount in (before, before + gpus))

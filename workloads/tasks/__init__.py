@@ -19,7 +19,6 @@ from workloads.tasks.measuring import measure, measure_all, thin_metrics
 from workloads.tasks.polling import poll, poll_all
 from workloads.tasks.preparing import follow_preparations, resume
 from workloads.tasks.reconciliation import reconcile
-from workloads.tasks.recording import record_state
 from workloads.tasks.retaining import retain
 from workloads.tasks.sampling import sample, thin
 from workloads.tasks.scaling import scale, scale_all
@@ -45,7 +44,6 @@ __all__ = [
     "poll_all",
     "provision",
     "reconcile",
-    "record_state",
     "remove",
     "resume",
     "retain",
@@ -81,6 +79,7 @@ _EVERY = {
     "workloads.tasks.accounting.account_gpu_hours": 60,
     "workloads.tasks.forecasting.forecast_all": 20,
     "workloads.tasks.recording.record_state": 30,
+    "workloads.recording.turns.record_state": 30,
 }
 
 # A message that no worker took in time is worth nothing: the next one asks for the same.

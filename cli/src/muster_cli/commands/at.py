@@ -36,14 +36,14 @@ def parse_moment(
         ) from error
 
 
-@click.command()
+@click.command("at")
 @click.argument("moment", required=False, callback=parse_moment)
 @project_option
 @click.option("--node", default="", metavar="NODE", help="Only what ran on this node.")
 @click.option("--workload", default="", metavar="WORKLOAD", help="Why this workload waited then.")
 @output_option
 @pass_invocation
-def at(
+def show_moment(
     invocation: Invocation,
     moment: datetime | None,
     project: str | None,

@@ -24,7 +24,9 @@ COMMANDS = {
     "list": Entry("lists", "list_command", "List workloads.", _WORKLOADS),
     "top": Entry("top", "top", "Show what holds GPUs: nodes, workloads.", _WORKLOADS),
     "usage": Entry("usage", "usage", "Show what became of GPU-hours.", _WORKLOADS),
-    "at": Entry("at", "at", "Show the queue, nodes and quotas of a past moment.", _WORKLOADS),
+    "at": Entry(
+        "at", "show_moment", "Show the queue, nodes and quotas of a past moment.", _WORKLOADS
+    ),
     "get": Entry("views", "get_command", "Show workloads by name, for people or programs.", _LOOK),
     "describe": Entry("views", "describe", "Show everything about a workload.", _LOOK),
     "why": Entry(

@@ -17,8 +17,8 @@ from console.celery import step
 from workloads.models import StateBlock, StateBookmark, StateDelta
 from workloads.queries.changes import load_position
 from workloads.queries.past_states import GAP, OpenBlock, load_open_block, to_datetime
-from workloads.tasks import state_evidence
-from workloads.tasks.state_evidence import MOST_EXPLAINED
+from workloads.recording import evidence
+from workloads.recording.evidence import MOST_EXPLAINED
 from workloads.time_machine import (
     Block,
     DamagedBlock,
@@ -70,7 +70,7 @@ def _begin_record(now: datetime, bookmark: StateBookmark | None) -> None:
     if bookmark is not None:
         at = max(at, int(bookmark.recorded_at.timestamp()) + 1)
     position = load_position()
-    state = _read_state(State(), state_evidence.list_recorded_ids())
+    state = _read_state(State(), evidence.list_recorded_ids())
     data, size = encode_block(Block(at, state.to_records()))
     moment = to_datetime(at)
     with transaction.atomic():
@@ -85,7 +85,7 @@ def _begin_record(now: datetime, bookmark: StateBookmark | None) -> None:
 
 
 def _record_changes(at: int, bookmark: StateBookmark, opened: OpenBlock) -> None:
-    changed, position = state_evidence.list_changed_ids(bookmark.position)
+    changed, position = evidence.list_changed_ids(bookmark.position)
     before = opened.block.build_state(at, opened.deltas)
     after = _read_state(before, changed)
     explained = _explain(after, changed, bookmark.explained)
@@ -135,12 +135,12 @@ def _read_state(before: State, changed: list[uuid.UUID]) -> State:
     if changed:
         after.replace_workloads(
             {each.bytes for each in changed},
-            state_evidence.load_workloads(changed),
-            state_evidence.load_placements(changed),
+            evidence.load_workloads(changed),
+            evidence.load_placements(changed),
         )
-    after.nodes = index_records(state_evidence.load_nodes())
-    after.quotas = index_records(state_evidence.load_quotas())
-    after.clusters = index_records(state_evidence.load_clusters())
+    after.nodes = index_records(evidence.load_nodes())
+    after.quotas = index_records(evidence.load_quotas())
+    after.clusters = index_records(evidence.load_clusters())
     return after
 
 
@@ -149,15 +149,13 @@ def _explain(state: State, changed: list[uuid.UUID], last: uuid.UUID | None) -> 
 
     Returns the workload whose turn was the last.
     """
-    waiting = {
-        key for key, each in state.workloads.items() if each.status in state_evidence.WAITING
-    }
+    waiting = {key for key, each in state.workloads.items() if each.status in evidence.WAITING}
     for key in [key for key in state.reasons if key not in waiting]:
         del state.reasons[key]
     first = [each for each in changed if each.bytes in waiting][:MOST_EXPLAINED]
     in_turn = _choose_in_turn(waiting, last)
     for ids in (first, in_turn):
-        for key, reason in state_evidence.load_reasons(ids).items() if ids else ():
+        for key, reason in evidence.load_reasons(ids).items() if ids else ():
             if reason is None:
                 state.reasons.pop(key, None)
             else:
