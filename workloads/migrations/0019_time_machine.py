@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('workloads', '0017_ledger'),
+        ('workloads', '0018_forecasts'),
     ]
 
     operations = [

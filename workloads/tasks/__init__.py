@@ -78,7 +78,6 @@ _EVERY = {
     "workloads.tasks.sampling.thin": 3600,
     "workloads.tasks.accounting.account_gpu_hours": 60,
     "workloads.tasks.forecasting.forecast_all": 20,
-    "workloads.tasks.recording.record_state": 30,
     "workloads.recording.turns.record_state": 30,
 }
 
