@@ -9,7 +9,7 @@ from typing import Protocol
 
 from clusters.models import Cluster
 from scheduling import ClusterState
-from simulation import RunLengths, StartForecast, forecast_starts
+from simulation import RunLengths, StartForecast
 from simulation.forecasting import HORIZON
 from workloads import journal
 from workloads.elastic import cluster_state
@@ -17,6 +17,7 @@ from workloads.forecasting import forecast_rows
 from workloads.forecasting.evidence import load_run_lengths
 from workloads.forecasting.fingerprint import compute_fingerprint
 from workloads.forecasting.margins import load_margins
+from workloads.forecasting.simulator_process import SimulatorFailed, simulate_apart
 from workloads.models import (
     ClusterForecast,
     ForecastOutlook,
@@ -48,9 +49,7 @@ class Simulator(Protocol):
     ) -> Mapping[str, StartForecast]: ...
 
 
-def forecast_cluster(
-    cluster: Cluster, now: datetime, simulate: Simulator = forecast_starts
-) -> bool:
+def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simulate_apart) -> bool:
     """Forecast the starts of all that waits in a cluster, where anything changed for them.
 
     Return whether it was played forward. May run twice, late or beside another: what is written
@@ -68,15 +67,16 @@ def forecast_cluster(
         return False
     began_at = time.monotonic()
     computed = ClusterForecast(cluster=cluster, computed_at=now, fingerprint=fingerprint)
+    forecasts: Mapping[str, StartForecast] = {}
     try:
         state = cluster_state.load_cluster_state(cluster, now)
-    except cluster_state.TooLarge:
-        computed.trouble = TOO_LARGE
-        forecasts: Mapping[str, StartForecast] = {}
-    else:
         lengths = load_run_lengths(cluster.pk, now)
         # The same state gives the same answer, whoever plays it forward.
         forecasts = simulate(state, lengths, seed=int(fingerprint[:8], 16), horizon=HORIZON)
+    except cluster_state.TooLarge:
+        computed.trouble = TOO_LARGE
+    except SimulatorFailed as error:
+        computed.trouble = str(error)
     updates = _build_updates(cluster, workloads, forecasts, computed)
     computed.took_seconds = time.monotonic() - began_at
     journal.record_forecasts(computed, before, updates)

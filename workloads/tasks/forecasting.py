@@ -40,8 +40,11 @@ def forecast(cluster_id: str) -> None:
 
     May run twice, late or beside another. A cluster that takes long rests for a while.
     """
-    with claim_task("forecast", cluster_id) as is_claimed:
-        if not is_claimed or time.monotonic() < _rests_until.get(cluster_id, 0.0):
+    if time.monotonic() < _rests_until.get(cluster_id, 0.0):
+        return
+    # One at a time: it may wait long for the simulator, and other steps need threads as well.
+    with claim_task("forecast", "") as is_claimed:
+        if not is_claimed:
             return
         now = timezone.now()
         cluster = (
@@ -52,9 +55,9 @@ def forecast(cluster_id: str) -> None:
         )
         if cluster is None:
             return
-        began_at = time.thread_time()
+        began_at = time.monotonic()
         forecast_cluster(cluster, now)
-        took = time.thread_time() - began_at
+        took = time.monotonic() - began_at
         _rests_until.pop(cluster_id, None)
         if took > SHORT_SECONDS:
             _rests_until[cluster_id] = time.monotonic() + took * REST_FACTOR
