@@ -34,6 +34,9 @@ PATIENCE = 0.1
 PATIENCE_SECONDS = 600.0
 """The least time of which that is a share."""
 
+POPS_PER_CHECK = 16
+"""After how many turns it is looked at again for whom there may still be room."""
+
 MOST_BEHIND = 8
 """How many behind the first of a line others are searched for in the same pass."""
 
@@ -131,8 +134,14 @@ class LinePass(SchedulingPass):
         turns.fill(candidates)
         missing = set(takers)
         is_thorough = self._plan.is_thorough
+        pops = placed = 0
         while (hopeful or missing or is_thorough) and (candidate := turns.pop()) is not None:
             gang = candidate.gang
+            pops += 1
+            if placed and pops % POPS_PER_CHECK == 0:
+                # Not after each: there may be thousands of lines, and hundreds are placed.
+                placed = 0
+                hopeful = {key: each for key, each in hopeful.items() if self._may_fit_any(each)}
             missing.discard(gang.key)
             demands = hopeful.pop(gang.key, None)
             is_placed = False
@@ -144,9 +153,7 @@ class LinePass(SchedulingPass):
                 for following in self._list_following(gang):
                     turns.push(following)
                     hopeful[following.gang.key] = list_demands(following)
-                hopeful = {
-                    key: demands for key, demands in hopeful.items() if self._may_fit_any(demands)
-                }
+                placed += 1
             elif gang.key in takers or is_thorough:
                 # What one gives up another may want, and what is left over anybody.
                 self.refused.append(candidate)
