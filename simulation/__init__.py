@@ -1,8 +1,8 @@
 """When waiting work will start: a cluster played forward by the scheduler's own rules.
 
 A state of the cluster and how long its work runs come in, start times with their spread come out.
-Nothing here knows Kubernetes, a network, a database or a clock. It needs the standard library and
-`scheduling` alone.
+Nothing here knows Kubernetes, a network or a database, nor a clock but to end in time. It needs the
+standard library and `scheduling` alone.
 """
 
 from simulation.calibration import (

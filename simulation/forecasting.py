@@ -1,10 +1,13 @@
 """Forecasts for all that waits in a cluster, by as many draws as it takes."""
 
+import math
 import statistics
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from scheduling.state import ClusterState
+from simulation.endless import EndlessWork
 from simulation.forecasts import (
     DECILES,
     INTERVAL,
@@ -37,26 +40,30 @@ def forecast_starts(
     seed: int,
     horizon: float = HORIZON,
     precision: Precision | None = None,
+    most_seconds: float = math.inf,
 ) -> Mapping[str, StartForecast]:
     """Return when each gang that waits will start, by its key.
 
     `lengths` are by the key of a gang, running or waiting; of one that has none nobody knows when
     it ends. The same seed gives the same answer. Without a `precision` it follows from how many
-    wait.
+    wait and run. After `most_seconds` no more draws are begun, so that there are fewer of them.
     """
     world = build_world(state)
     known = {key: each for key, each in lengths.items() if each.is_known}
     never = find_never(world)
     positions = _find_positions(world)
     wanted = [key for key in positions if key not in never]
-    chosen = precision or choose_precision(len(wanted))
+    chosen = precision or choose_precision(len(wanted), len(world.books) - len(wanted))
     draws: list[Draw] = []
+    end = time.monotonic() + most_seconds
     moments = 0
     while wanted and _needs_draw(draws, moments, wanted, horizon):
+        if draws and time.monotonic() >= end:
+            break
         player = Player(world, known, f"{seed} {len(draws)}", chosen)
         draws.append(player.play(horizon, wanted))
         moments += draws[-1].moments
-    endless = _list_endless(world, known)
+    endless = EndlessWork(world, {key for draw in draws for key in draw.holders})
     forecasts = {
         key: StartForecast(Outlook.NEVER, position, 0)
         for key, position in positions.items()
@@ -95,24 +102,16 @@ def _find_positions(world: World) -> Mapping[str, int]:
     return positions
 
 
-def _list_endless(world: World, lengths: Mapping[str, RunLengths]) -> Sequence[str]:
-    """Return the running gangs of which nobody knows when they end, the largest first."""
-    books = [book for book in world.books if book.placed and book.key not in lengths]
-    books.sort(key=lambda book: (-len(book.placed), book.key))
-    return [book.key for book in books]
-
-
 def _summarize(
-    key: str, position: int, draws: Sequence[Draw], endless: Sequence[str]
+    key: str, position: int, draws: Sequence[Draw], endless: EndlessWork
 ) -> StartForecast:
     starts = [draw.starts.get(key) for draw in draws]
     started = sum(start is not None for start in starts)
     if started < LEAST_STARTS * len(draws) or (likely := find_quantile(starts, 0.5)) is None:
         late = len(draws) - started
         if 2 * sum(key in draw.endless for draw in draws) >= late:
-            return StartForecast(
-                Outlook.NO_END, position, len(draws), blockers=endless[:MOST_BLOCKERS]
-            )
+            blockers = endless.list_blockers(key, MOST_BLOCKERS)
+            return StartForecast(Outlook.NO_END, position, len(draws), blockers=blockers)
         return StartForecast(Outlook.TOO_LATE, position, len(draws))
     counts = Counter(one for draw in draws for one in draw.blockers.get(key, ()))
     return StartForecast(

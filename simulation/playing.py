@@ -1,7 +1,7 @@
 """One draw: a cluster played forward from now on, with one length for each run."""
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -34,11 +34,11 @@ COARSE = Precision(False, 0.05)
 COARSEST = Precision(False, 0.1)
 
 
-def choose_precision(waiting: int) -> Precision:
-    """Return how closely a cluster can be played in which so many wait."""
-    if waiting <= 60:
+def choose_precision(waiting: int, running: int) -> Precision:
+    """Return how closely a cluster can be played, by how many gangs have to be looked at."""
+    if waiting <= 60 and waiting + running <= 200:
         return THOROUGH
-    return COARSE if waiting <= 1000 else COARSEST
+    return COARSE if waiting + running <= 2000 else COARSEST
 
 
 @dataclass(slots=True)
@@ -51,6 +51,8 @@ class Draw:
     """Whose end gave a gang its room, by key."""
     endless: set[str] = field(default_factory=set)
     """Keys of the gangs that wait for work of unknown end."""
+    holders: Sequence[str] = ()
+    """Keys of the running gangs of which nobody knows when they end, where one had to be asked."""
     moments: int = 0
 
 
@@ -217,6 +219,7 @@ class Player:
         """Return who would find no room even if all ended whose end is known."""
         for name in [name for name in self._running if self._remaining.get(name) is not None]:
             self._end_run(self._running.pop(name))
+        self._draw.holders = [name for name, book in self._running.items() if book.placed]
         unknown = [
             book
             for book in self._books.values()

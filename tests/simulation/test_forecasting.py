@@ -78,6 +78,30 @@ def test_what_waits_behind_waiting_work_of_unknown_length_has_no_start() -> None
     assert found["second"].outlook is Outlook.NO_END
 
 
+def test_what_it_waits_for_is_what_holds_what_it_wants() -> None:
+    away = make_shape(0, cpu=4)
+    wanted = make_shape(2, mismatches={"n2": "taint"})
+    state = make_state(
+        [make_node("n1", 2), make_node("n2", 2)],
+        [make_queue("a")],
+        [
+            make_gang("many", "a", shape=away, on=["n1"] * 9),
+            make_gang("elsewhere", "a", 2, on=["n2"]),
+            make_gang("holds", "a", 2, on=["n1"]),
+            make_gang("waits", "a", shape=wanted),
+        ],
+    )
+    found = forecast_starts(state, {"waits": runs(HOUR)}, seed=1)
+    assert found["waits"].outlook is Outlook.NO_END
+    assert found["waits"].blockers == ["holds"]
+
+
+def test_it_draws_no_more_when_its_time_is_over() -> None:
+    lengths = {"runs": RunLengths([2 * HOUR, 3 * HOUR, 4 * HOUR, 5 * HOUR, 6 * HOUR])}
+    found = forecast_starts(make_line_of_three(), lengths, seed=1, most_seconds=0.0)
+    assert found["first"].draws == 1
+
+
 def test_what_starts_beyond_the_horizon_is_too_late() -> None:
     lengths = {"runs": runs(50 * HOUR), "first": runs(HOUR), "second": runs(HOUR)}
     found = forecast_starts(make_line_of_three(), lengths, seed=1)

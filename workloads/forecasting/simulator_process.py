@@ -32,7 +32,7 @@ def simulate_apart(
     most_seconds: float = MOST_SECONDS,
 ) -> Mapping[str, StartForecast]:
     """Return what `simulation.forecast_starts` does. Raises SimulatorFailed."""
-    question = pickle.dumps((state, dict(lengths), seed, horizon))
+    question = pickle.dumps((state, dict(lengths), seed, horizon, most_seconds))
     try:
         process = subprocess.run(
             [sys.executable, "-m", "simulation"],
