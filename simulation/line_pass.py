@@ -6,7 +6,7 @@ leave at once, and the room that others wait for is theirs at the same moment.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduling.cluster_room import ClusterRoom, Fit, Place
 from scheduling.decision import Action, Refusal
@@ -62,16 +62,12 @@ class Plan:
     """Whether no node accepts pods of a shape: that does not change in time."""
 
     def copy(self) -> "Plan":
-        return Plan(
-            self.begin,
-            self.now,
-            self.is_thorough,
-            self.room.copy(),
-            self.queues.fork(),
-            self.shapes,
-            self.search_at,
-            set(self.just_started),
-            self.mismatched,
+        """Return a plan that changes on its own."""
+        return replace(
+            self,
+            room=self.room.copy(),
+            queues=self.queues.fork(),
+            just_started=set(self.just_started),
         )
 
 
