@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from projects import tokens
-from projects.models import User
+from projects.models import AccessRule, CustomRole, User
 from tests.cast import Cast
 from tests.workloads.past_rows import Record, a_node, a_running_workload, a_waiting_workload
 from tests.workloads.table_rows import touch_workload
@@ -70,4 +70,7 @@ def test_what_cannot_be_answered_says_why(past: str, cast: Cast) -> None:
     assert "begins at 2026-11-20" in get_moment(cast.alice, 400, at="2026-11-19")["message"]
     assert "yet to come" in get_moment(cast.alice, 400, at="2126-11-19")["message"]
     get_moment(cast.alice, 400, at="tuesday")
+    get_moment(cast.bob, 404, project=cast.team_b.pk)
+    role = CustomRole.objects.create(name="Curator", permissions=["projects:view"])
+    AccessRule.objects.create(user=cast.bob, project=cast.team_b, custom_role=role)
     get_moment(cast.bob, 404, project=cast.team_b.pk)

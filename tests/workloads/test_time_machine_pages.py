@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from projects.models import AccessRule, User
+from projects.models import AccessRule, CustomRole, User
 from tests.cast import Cast
 from tests.workloads.ledger_rows import build_moment
 from tests.workloads.past_rows import Record, a_node, a_running_workload, a_waiting_workload
@@ -97,6 +97,18 @@ def test_todays_rights_decide_what_of_then_is_seen(
     read_page(cast.bob, build_address(1), 403)
 
 
+def test_a_project_is_not_looked_at_without_its_workloads(
+    past: Workload, cast: Cast, read_page: ReadPage
+) -> None:
+    role = CustomRole.objects.create(
+        name="Curator", permissions=["projects:view", "overview:view", "clusters:view"]
+    )
+    AccessRule.objects.create(user=cast.bob, project=cast.team_b, custom_role=role)
+    read_page(cast.bob, build_address(1, f"&project={cast.team_b.pk}"), 404)
+    assert "look-back" not in read_page(cast.bob, f"/projects/{cast.team_b.pk}")
+    assert "look-back" in read_page(cast.bob, f"/projects/{cast.team_a.pk}")
+
+
 def test_a_removed_project_is_another_project(
     past: Workload, cast: Cast, read_page: ReadPage
 ) -> None:
@@ -105,7 +117,13 @@ def test_a_removed_project_is_another_project(
     page = read_page(cast.alice, build_address(1))
     assert "secret-holder" not in page
     assert "team-b" not in page
-    assert "Another project: 1 workload" in get_text(page)
+    text = get_text(page)
+    assert "Another project: 1 workload" in text
+    holder = Workload.objects.get(name="secret-holder")
+    # Its own page is still there for who sees everything, but no longer says where it ran.
+    alone = get_text(read_page(cast.alice, build_address(1, f"&workload={holder.pk}")))
+    assert "Nodes and their GPUs" in text
+    assert "Nodes and their GPUs" not in alone
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from clusters.models import Cluster
 from projects import access
 from projects.models import Project, User
 from projects.permissions import Entity, Verb
+from projects.rights import view_permission
 from workloads.models import Workload
 from workloads.overview.past_view import PastFocus
 
@@ -74,6 +75,8 @@ def _find_node(user: User, text: str) -> Place:
 def _find_project(user: User, text: str) -> Place:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise Http404("There is no such project.")
-    project = get_object_or_404(Project.objects.visible_to(user).only("name"), pk=int(text))
+    # Who may view the project but not its workloads would get their sum as "another project".
+    rows = Project.objects.where(user, view_permission(Entity.WORKLOADS))
+    project = get_object_or_404(rows.only("name"), pk=int(text))
     href = reverse("project", args=[project.pk])
     return Place(project.name, href, (("project", text),), PastFocus(project=project.pk))

@@ -291,10 +291,15 @@ def _choose_nodes(
     focus: PastFocus,
     by_node: Mapping[tuple[bytes, str], Sequence[Placement]],
 ) -> list[PastNode]:
-    """Return the visible nodes that are asked for, those with GPUs first, by name."""
+    """Return the visible nodes that are asked for, those with GPUs first, by name.
+
+    Of a project whose workloads are not visible there are none: they would tell where it ran.
+    """
     nodes: Collection[PastNode] = state.nodes.values()
     if focus.node is not None:
         nodes = [each for each in nodes if each.key == focus.node]
+    elif focus.project is not None and focus.project not in sight.projects:
+        nodes = []
     elif focus.project is not None:
         nodes = [
             each
