@@ -11,8 +11,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from clusters.models import Cluster
 from projects.models import AccessRule, CustomRole, User
-from tests.cast import Cast
+from tests.cast import NOWHERE, Cast
 from tests.workloads.ledger_rows import build_moment
 from tests.workloads.past_rows import Record, a_node, a_running_workload, a_waiting_workload
 from tests.workloads.table_rows import a_workload, an_event, touch_workload
@@ -95,6 +96,28 @@ def test_todays_rights_decide_what_of_then_is_seen(
     AccessRule.objects.filter(user=cast.bob).delete()
     AccessRule.objects.filter(user=cast.alice).delete()
     read_page(cast.bob, build_address(1), 403)
+
+
+def test_clusters_that_one_may_not_see_are_not_counted(
+    past: Workload, cast: Cast, record: Record, read_page: ReadPage
+) -> None:
+    far = Cluster.objects.create(name="far", server="https://127.0.0.1:2", kubeconfig=NOWHERE)
+    cast.team_b.cluster = far
+    cast.team_b.save()
+    for name, gpus in (("here-run", 3), ("far-run", 40)):
+        workload = a_running_workload(cast.team_b, name, gpus, "node-1")
+        touch_workload(workload, cluster=far if name == "far-run" else cast.cluster)
+    record(3)
+    own = get_text(read_page(cast.bob, build_address(3)))
+    assert "Another project: 1 workload that you may not see held 3 GPUs." in own
+    assert "Other projects, which you may not see or which are removed, held 3 GPUs." in own
+    alone = get_text(read_page(cast.bob, build_address(3, f"&project={cast.team_a.pk}")))
+    assert "Other projects, which" not in alone
+    cast.team_b.deleted_at = far.removed_at = build_moment(4)
+    cast.team_b.save()
+    far.save()
+    whole = get_text(read_page(cast.alice, build_address(3)))
+    assert "Another project: 2 workloads that you may not see held 43 GPUs." in whole
 
 
 def test_a_project_is_not_looked_at_without_its_workloads(

@@ -10,6 +10,7 @@ from projects.querysets import list_visible_project_ids
 from projects.rights import view_permission
 
 MOST_CLUSTERS = 200
+"""Clusters whose nodes are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,21 +22,29 @@ class PastSight:
     quotas: Mapping[int, str]
     departments: Mapping[int, str]
     clusters: Mapping[bytes, str]
-    """Clusters whose nodes are visible."""
+    """Clusters whose nodes are shown: the first of the visible ones."""
+    cluster_ids: frozenset[bytes] | None
+    """All visible clusters; None is every cluster, those that were removed as well."""
+
+    def counts_cluster(self, cluster: bytes) -> bool:
+        """Tell whether what is hidden in a cluster is at least counted."""
+        return self.cluster_ids is None or cluster in self.cluster_ids
 
 
 def load_sight(user: User) -> PastSight:
-    """Load what the user may see. Three queries."""
+    """Load what the user may see. Three queries, and those of the rights."""
     workloads = list_visible_project_ids(user)
     quotas = user.rights.project_ids(view_permission(Entity.PROJECTS))
     projects = dict(Project.objects.there().order_by("name").values_list("pk", "name"))
     departments = Department.objects.visible_to(user).order_by("name").values_list("pk", "name")
-    clusters = Cluster.objects.visible_to(user).order_by("name").values_list("pk", "name")
+    clusters = list(Cluster.objects.visible_to(user).order_by("name").values_list("pk", "name"))
+    sees_every_cluster = user.rights.permitted_scopes(view_permission(Entity.CLUSTERS)).tenant
     return PastSight(
         _choose(projects, workloads),
         _choose(projects, quotas),
         dict(departments),
         {pk.bytes: name for pk, name in clusters[:MOST_CLUSTERS]},
+        None if sees_every_cluster else frozenset(pk.bytes for pk, _ in clusters),
     )
 
 

@@ -80,7 +80,7 @@ class PastRow:
 
 @dataclass(slots=True)
 class Hidden:
-    """Workloads of projects that the reader may not see: how many, and their GPUs."""
+    """Workloads of hidden projects in visible clusters: how many, and their GPUs."""
 
     count: int = 0
     gpus: Decimal = Decimal(0)
@@ -154,7 +154,7 @@ class PastView:
     more_projects: int
     departments: Sequence[QuotaRow]
     others_gpus: Decimal
-    """Held by projects whose quotas the reader may not see."""
+    """Of the whole only: held in visible clusters by projects with hidden quotas."""
     silent: Sequence[tuple[str, datetime]]
     """Clusters of which nothing was known then, and since when."""
 
@@ -218,7 +218,11 @@ def _build_rows(
 ) -> PastRows:
     """Return the first of the visible workloads by a key, and the sum of the others."""
     visible = [each for each in workloads if each.project in sight.projects]
-    hidden = [each for each in workloads if each.project not in sight.projects]
+    hidden = [
+        each
+        for each in workloads
+        if each.project not in sight.projects and sight.counts_cluster(each.cluster)
+    ]
     gpus = sum(
         each.gpus_requested if each.status in _WAITING else each.gpus_allocated for each in hidden
     )
@@ -364,10 +368,10 @@ def _place_parts(
 def _build_projects(
     state: State, sight: PastSight, focus: PastFocus
 ) -> tuple[list[QuotaRow], Decimal]:
-    """Return the visible projects' quotas, and what the others held."""
-    allocated = _sum_allocated(state)
+    """Return the visible projects' quotas, and what the others held in visible clusters."""
     if focus.node is not None:
         return [], Decimal(0)
+    allocated = _sum_allocated(state)
     rows = [
         _build_quota(each, sight.quotas[each.id], allocated.get(each.id, 0), each.quota)
         for each in state.quotas.values()
@@ -375,7 +379,13 @@ def _build_projects(
         and each.id in sight.quotas
         and focus.project in (None, each.id)
     ]
-    others = sum(gpus for project, gpus in allocated.items() if project not in sight.quotas)
+    if not focus.is_whole:
+        return _rank(rows), Decimal(0)
+    others = sum(
+        each.gpus_allocated
+        for each in state.workloads.values()
+        if each.project not in sight.quotas and sight.counts_cluster(each.cluster)
+    )
     return _rank(rows), to_gpus(others)
 
 
