@@ -9,6 +9,8 @@ window.muster = (() => {
 
   const minute = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
+  const second = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
   const time = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 
   const clock = (moment) => (moment.toDateString() === new Date().toDateString() ? time : minute).format(moment);
@@ -33,7 +35,7 @@ window.muster = (() => {
     for (const each of root.querySelectorAll("time[data-when], time[data-at], time[data-clock]")) {
       const moment = new Date(each.dateTime);
       if (Number.isNaN(moment.getTime())) continue;
-      const words = "at" in each.dataset ? minute.format(moment) : "clock" in each.dataset ? clock(moment) : distance(moment);
+      const words = "at" in each.dataset ? (each.dataset.at === "seconds" ? second : minute).format(moment) : "clock" in each.dataset ? clock(moment) : distance(moment);
       if (each.textContent !== words) each.textContent = words;
       if (!each.dataset.exact) {
         each.dataset.exact = "1";

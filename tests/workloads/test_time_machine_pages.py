@@ -75,6 +75,7 @@ def test_a_moment_says_who_waited_and_why(past: Workload, cast: Cast, read_page:
     assert "0 of 8 free" in then
     later = get_text(read_page(cast.alice, build_address(2)))
     assert "Nothing waited." in later
+    assert "Workloads that you may see Another project" in later
     assert "secret-holder" not in later
 
 
@@ -175,6 +176,28 @@ def test_a_workload_is_answered_for(past: Workload, cast: Cast, read_page: ReadP
     assert "1 of 1 in the queue of team-a" in waiting
     running = get_text(read_page(cast.bob, build_address(2, f"&workload={past.pk}")))
     assert "It did not wait: 1 of 1 pods ran, with 8 GPUs." in running
+
+
+def test_a_change_leads_to_the_turn_that_recorded_it(
+    cast: Cast, record: Record, read_page: ReadPage
+) -> None:
+    record(0)
+    a_waiting_workload(cast.team_b, "other")
+    record(0.25)
+    workload = a_waiting_workload(cast.team_a, by=cast.bob)
+    an_event(workload, at=build_moment(1 / 12), new="Pending")
+    found = re.search(
+        r'href="(/time-machine[^"]*turn=next)"', read_page(cast.bob, f"/workloads/{workload.pk}")
+    )
+    assert found
+    href = found[1].replace("&amp;", "&")
+    assert "It neither waited nor ran then" in read_page(cast.bob, href)
+    newest = href.replace("12:00:05", "12:00:15")
+    assert "This change is not recorded yet" in read_page(cast.bob, newest)
+    record(0.5)
+    text = get_text(read_page(cast.bob, href))
+    assert "as recorded at 20 Nov 2026, 12:00:30 UTC" in text
+    assert "train1 at this moment Pending since" in text
 
 
 def test_a_node_is_shown_alone(past: Workload, cast: Cast, read_page: ReadPage) -> None:

@@ -3,7 +3,7 @@
 At most four queries, and as much to read as one block holds, however long the record is.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -14,6 +14,9 @@ from workloads.time_machine import Block, Delta, State, decode_block, decode_del
 
 GAP = timedelta(seconds=150)
 """The time without a record from which on pages say that there was none: five turns of the step."""
+
+LONGEST_WAIT = timedelta(seconds=60)
+"""The time after a change in which the turn that recorded it is looked for: two turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class PastState:
     at: datetime
     state: State
     gap: Gap | None = None
+    recorded_at: datetime | None = None
+    """The later turn that is shown, as it recorded the change that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +74,12 @@ def load_record_bounds() -> RecordBounds | None:
     return None if until is None or begin is None else RecordBounds(begin, max(begin, until))
 
 
-def load_past_state(at: datetime, bounds: RecordBounds) -> PastState | None:
+def load_past_state(
+    at: datetime, bounds: RecordBounds, changed: bytes | None = None
+) -> PastState | None:
     """Load the state at a moment; None before the first one. Three queries.
+
+    With the id of a workload that changed then, it is the state of the turn that recorded this.
 
     Raises DamagedBlock where the row cannot be read.
     """
@@ -85,10 +94,32 @@ def load_past_state(at: datetime, bounds: RecordBounds) -> PastState | None:
     if row is None:
         return None
     block = decode_block(bytes(row.data))
-    later = _decode_until([(moment, data) for moment, data in deltas if moment > row.begin], at)
+    until = at if changed is None else at + LONGEST_WAIT
+    later = _decode_until([(moment, data) for moment, data in deltas if moment > row.begin], until)
+    recorded = None
+    if changed is not None:
+        recorded = _find_change(changed, seconds, (*block.deltas, *later))
+        seconds = seconds if recorded is None else recorded
     state = block.build_state(seconds, later if row.until is None else ())
     following = next((each for each in (*block.deltas, *later) if each.at > seconds), None)
-    return PastState(at, state, _find_gap(seconds, following, bounds))
+    return PastState(
+        at,
+        state,
+        _find_gap(seconds, following, bounds),
+        None if recorded is None else to_datetime(recorded),
+    )
+
+
+def _find_change(workload: bytes, seconds: int, deltas: Iterable[Delta]) -> int | None:
+    """Return when the workload's change of a moment was recorded; None where that is not known."""
+    last = seconds + int(LONGEST_WAIT.total_seconds())
+    for each in deltas:
+        if seconds <= each.at <= last and (
+            workload in each.removed.workloads
+            or any(record.id == workload for record in each.changed.workloads)
+        ):
+            return each.at
+    return None
 
 
 def _decode_until(rows: Sequence[tuple[datetime, bytes]], at: datetime) -> list[Delta]:

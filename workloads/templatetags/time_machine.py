@@ -7,7 +7,7 @@ from django import template
 from django.conf import settings
 from django.utils import timezone
 
-from workloads.views.time_machine import build_past_address, format_at
+from workloads.views.time_machine import NEXT_TURN, build_past_address, format_at
 
 register = template.Library()
 
@@ -39,12 +39,19 @@ def past_address(at: datetime | None, name: str = "", value: Any = "") -> str:
     return build_past_address(at, [(name, str(value))] if name else [])
 
 
+@register.simple_tag
+def change_address(at: datetime, workload: Any) -> str:
+    """Return the address of what a workload changed into; "" where the time machine is off."""
+    if not settings.OPTIONS.time_machine_days:
+        return ""
+    return build_past_address(at, [("workload", str(workload)), ("turn", NEXT_TURN)])
+
+
 def build_slider(at: datetime, begin: datetime, until: datetime, fields: Any) -> dict[str, Any]:
     """Return the fields and bounds of the form that chooses a moment, in minutes since 1970."""
     first, last, chosen = (int(each.timestamp() // 60) for each in (begin, until, at))
     return {
         "fields": fields,
-        "at": format_at(at),
         "field_at": format_at(at)[:16],
         "least": first,
         "most": last,

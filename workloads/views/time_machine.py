@@ -33,6 +33,8 @@ from workloads.time_machine import DamagedBlock
 MOST_SHOWN = 50
 """Workloads that waited, that ran, nodes and quotas: of each so many."""
 LONGEST_TEXT = 40
+NEXT_TURN = "next"
+"""The address's turn, where a workload changed at its moment: the one that recorded this."""
 STEPS: Sequence[tuple[str, timedelta]] = (
     ("day", timedelta(days=1)),
     ("hour", timedelta(hours=1)),
@@ -64,10 +66,13 @@ def time_machine(request: Request) -> HttpResponse:
         "is_off": not settings.OPTIONS.time_machine_days,
     }
     if bounds is not None and at is not None:
-        past, damage = _load_past(at, bounds)
+        changed = place.focus.workload if request.GET.get("turn") == NEXT_TURN else None
+        past, damage = _load_past(at, bounds, changed)
         context |= {
             "past": past,
             "damage": damage,
+            # The link of a change that is newer than the last turn.
+            "is_unrecorded": changed and past and not past.recorded_at and at >= bounds.until,
             "before": _build_steps(place, at, bounds, -1),
             "after": _build_steps(place, at, bounds, 1),
         }
@@ -90,10 +95,12 @@ def _parse_at(text: str, bounds: RecordBounds | None) -> tuple[datetime | None, 
     return at, ""
 
 
-def _load_past(at: datetime, bounds: RecordBounds) -> tuple[PastState | None, bool]:
+def _load_past(
+    at: datetime, bounds: RecordBounds, changed: bytes | None
+) -> tuple[PastState | None, bool]:
     """Return the state of a moment, and whether its record is damaged."""
     try:
-        return load_past_state(at, bounds), False
+        return load_past_state(at, bounds, changed), False
     except DamagedBlock:
         return None, True
 
