@@ -9,11 +9,13 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import click
 import pytest
 
 from muster_cli import contexts, credentials
 from muster_cli.actions.identity import create_device_code, store_sign_in
 from muster_cli.actions.workloads import get_workload, list_workloads
+from muster_cli.commands.at import show_moment
 from muster_cli.commands.sign_in import _is_loopback
 from muster_cli.contexts import check_server
 from muster_cli.credentials import Secret, StoredToken
@@ -28,6 +30,12 @@ from tests.cli.running import CommandLine, build_command
 class Screen(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+@pytest.mark.parametrize("text", ["9999-12-31T23:59-10:00", "0001-01-01T00:00+14:00", "tuesday"])
+def test_a_moment_beyond_the_calendar_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="in your time"):
+        show_moment.make_context("at", [text])
 
 
 @pytest.mark.parametrize("reference", ["", " ", "a,phase==Failed", "/", "p/", "/a", "a==b", "a\n"])

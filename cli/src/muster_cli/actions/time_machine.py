@@ -1,6 +1,6 @@
 """A past moment: who waited and why, what ran where, and the quotas of then."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from muster_cli import routes
@@ -16,7 +16,7 @@ def get_moment(
     """Return a moment of everything, a project, a node or a workload; None is the last recorded."""
     query: dict[str, Any] = {"limit": 500}
     if at is not None:
-        query["at"] = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        query["at"] = at.isoformat(timespec="seconds")
     if workload:
         query["workload"] = get_workload(session, workload, project)["id"]
     elif node:

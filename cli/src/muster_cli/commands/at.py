@@ -1,6 +1,6 @@
 """`at`: the queue, the nodes and the quotas of a past moment."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import click
 
@@ -25,12 +25,13 @@ from muster_cli.output.past_moment import (
 def parse_moment(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> datetime | None:
-    """Return the moment that is meant; local time where no zone is given."""
+    """Return the moment that is meant, in UTC; local time where no zone is given."""
     if not value:
         return None
     try:
-        return datetime.fromisoformat(value.strip()).astimezone()
-    except ValueError as error:
+        return datetime.fromisoformat(value.strip()).astimezone(UTC)
+    # At the calendar's edges a zone moves the moment out of it.
+    except (ValueError, OverflowError) as error:
         raise click.BadParameter(
             'It is a moment as "2026-11-24 14:02", in your time, or as 2026-11-24T14:02Z.'
         ) from error
