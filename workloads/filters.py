@@ -22,7 +22,7 @@ from console.table_filters import (
 from console.texts import parse_number
 from projects.models import Project, User
 from projects.querysets import list_visible_project_ids
-from workloads.models import RadarFinding, Workload
+from workloads.models import FORECAST_AGE, RadarFinding, Workload
 from workloads.specs import Framework
 from workloads.states import UP, Status
 
@@ -97,8 +97,9 @@ def filter_by_age(rows: Rows, age: str) -> Rows:
 
 def filter_by_likely_start(rows: Rows, within: str) -> Rows:
     """Return the waiting rows that are likely to start within one of LIKELY_STARTS."""
-    latest = timezone.now() + LIKELY_STARTS[within][1]
-    return rows.filter(likely_start_at__lte=latest, status=Status.PENDING.value)
+    now = timezone.now()
+    bounds = (now - FORECAST_AGE, now + LIKELY_STARTS[within][1])
+    return rows.filter(likely_start_at__range=bounds, status=Status.PENDING.value)
 
 
 def filter_by_deleted(rows: Rows, deleted: str) -> Rows:

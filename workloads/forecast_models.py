@@ -3,7 +3,7 @@
 Only `journal` writes them. Code imports them from `workloads.models`, with all others.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from django.db import models
 
@@ -11,6 +11,8 @@ from projects.querysets import InProject
 
 NO_LIKELY_START = datetime(9000, 1, 1, tzinfo=UTC)
 """Stands for no likely start in a column that is sorted by, and so cannot be null."""
+FORECAST_AGE = timedelta(minutes=15)
+"""From which age on a forecast is not shown any more."""
 
 
 class ForecastOutlook(models.TextChoices):

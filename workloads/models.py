@@ -15,6 +15,7 @@ from django.utils import timezone
 from projects.querysets import InProject
 from workloads.data_models import DataPreparation, RankDelivery
 from workloads.forecast_models import (
+    FORECAST_AGE,
     NO_LIKELY_START,
     ClusterForecast,
     ForecastOutlook,
@@ -32,6 +33,7 @@ from workloads.states import GONE, BadgeLook, Status
 from workloads.time_machine_models import StateBlock, StateBookmark, StateDelta
 
 __all__ = [
+    "FORECAST_AGE",
     "NO_LIKELY_START",
     "Attempt",
     "ClusterForecast",
@@ -318,7 +320,9 @@ class Workload(models.Model):
     def likely_start(self) -> datetime | None:
         """When it is likely to start; None where it does not wait, and where nobody knows."""
         is_known = self.status == Status.PENDING and self.likely_start_at != NO_LIKELY_START
-        return self.likely_start_at if is_known else None
+        # One so long past is of a forecast that is not shown any more.
+        is_current = timezone.now() - self.likely_start_at <= FORECAST_AGE
+        return self.likely_start_at if is_known and is_current else None
 
     @property
     def framework_label(self) -> str:

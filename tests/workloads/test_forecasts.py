@@ -41,7 +41,7 @@ from workloads.models import (
     WorkloadForecast,
 )
 from workloads.states import HELD_BY_KUEUE
-from workloads.tasks.forecasting import forecast
+from workloads.tasks.forecasting import forecast_all
 from workloads.tasks.retaining import retain
 
 
@@ -264,12 +264,52 @@ def test_only_clusters_that_answer_are_forecast(
     monkeypatch.setattr(
         "workloads.tasks.forecasting.forecast_cluster", lambda *given: asked.append(given)
     )
-    forecast(str(cast.cluster.pk))
+    forecast_all()
     Cluster.objects.update(last_seen_at=timezone.now())
-    forecast(str(cast.cluster.pk))
+    forecast_all()
     Cluster.objects.update(unreachable_since=timezone.now())
-    forecast(str(cast.cluster.pk))
+    forecast_all()
     assert len(asked) == 1
+
+
+def test_all_clusters_have_their_turn_the_oldest_forecast_first(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now()
+    names = ("new", "old", "never", "fails")
+    others = [Cluster.objects.create(name=name, last_seen_at=now) for name in names]
+    for cluster, minutes in ((others[0], 1), (others[1], 9), (others[3], 99)):
+        ClusterForecast.objects.create(
+            cluster=cluster, computed_at=now - timedelta(minutes=minutes), fingerprint=""
+        )
+    asked: list[str] = []
+
+    def forecast_one(cluster: Cluster, _now: Any) -> None:
+        asked.append(cluster.name)
+        if cluster.name == "fails":
+            raise ValueError
+
+    monkeypatch.setattr("workloads.tasks.forecasting.forecast_cluster", forecast_one)
+    forecast_all()
+    assert asked == ["never", "fails", "old", "new"]
+    monkeypatch.setattr("workloads.tasks.forecasting.TURN_SECONDS", 0.0)
+    forecast_all()
+    assert len(asked) == 4, "the time of a turn is over"
+
+
+def test_forecasts_of_clusters_that_are_not_asked_are_forgotten(
+    cast: Cast, waiting: Workload
+) -> None:
+    forecast_cluster(cast.cluster, build_moment(0), FixedSimulator(waits=starts_in(HOUR)))
+    Cluster.objects.update(unreachable_since=timezone.now())
+    ClusterForecast.objects.update(computed_at=timezone.now() - timedelta(minutes=14))
+    forecast_all()
+    assert WorkloadForecast.objects.exists()
+    ClusterForecast.objects.update(computed_at=timezone.now() - timedelta(minutes=16))
+    forecast_all()
+    assert not WorkloadForecast.objects.exists()
+    waiting.refresh_from_db()
+    assert waiting.likely_start_at == NO_LIKELY_START
 
 
 def test_records_are_kept_as_long_as_the_settings_say(cast: Cast) -> None:

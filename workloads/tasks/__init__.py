@@ -12,7 +12,7 @@ from console.celery import app
 from projects.tasks import forget
 from workloads.tasks.accounting import account_gpu_hours
 from workloads.tasks.disruptions import tell_disruptions
-from workloads.tasks.forecasting import forecast, forecast_all
+from workloads.tasks.forecasting import forecast_all
 from workloads.tasks.launching import launch
 from workloads.tasks.limiting import limit
 from workloads.tasks.measuring import measure, measure_all, thin_metrics
@@ -31,7 +31,6 @@ __all__ = [
     "account_gpu_hours",
     "follow_preparations",
     "follow_training",
-    "forecast",
     "forecast_all",
     "forget",
     "heartbeat",

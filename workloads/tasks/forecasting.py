@@ -1,26 +1,34 @@
-"""The steps that forecast when waiting work starts, cluster by cluster."""
+"""The step that forecasts when waiting work starts, cluster by cluster."""
 
 import logging
 import time
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters.models import Cluster
 from clusters.tasks import claim_task
 from console.celery import step
+from workloads import journal
 from workloads.forecasting import forecast_cluster
+from workloads.models import FORECAST_AGE, ClusterForecast
 
 log = logging.getLogger(__name__)
 
 STALE_AFTER = timedelta(minutes=3)
 """For how long a cluster's last answer tells what it has."""
+TURN_SECONDS = 60.0
+"""Seconds of one turn after which no other cluster is begun: the next turn goes on."""
 SHORT_SECONDS = 0.5
 """Seconds of computing after which a cluster needs no rest."""
 SLOW_SECONDS = 10.0
 """Seconds of computing from which on the log says so."""
 REST_FACTOR = 9
 """For how many times as long as a turn computed its cluster rests then: others wait meanwhile."""
+MOST_REST = 600.0
+"""The longest rest in seconds: the last forecast is still shown at its end."""
 
 _rests_until: dict[str, float] = {}
 """Until when clusters rest, by the monotonic clock of this process."""
@@ -28,38 +36,65 @@ _rests_until: dict[str, float] = {}
 
 @step
 def forecast_all() -> None:
-    """Request a forecast for every cluster that answers."""
-    reachable = Cluster.objects.in_use().filter(unreachable_since=None)
-    for cluster_id in reachable.values_list("pk", flat=True):
-        forecast.enqueue(str(cluster_id))
+    """Forecast all clusters that answer, one by one, the oldest forecast first.
+
+    May run twice, late or beside another process. One turn at a time: it may wait long for the
+    simulator, and other steps need threads as well.
+    """
+    with claim_task("forecast", "all") as is_claimed:
+        if not is_claimed:
+            return
+        now, began_at = timezone.now(), time.monotonic()
+        _forget_old_forecasts(now)
+        for cluster_id in _list_due_clusters(now):
+            if time.monotonic() - began_at >= TURN_SECONDS:
+                return
+            try:
+                forecast(cluster_id)
+            except Exception:
+                # The others would never have their turn behind one that fails each time.
+                log.exception("the forecast of cluster %s failed", cluster_id)
 
 
-@step
 def forecast(cluster_id: str) -> None:
     """Forecast the starts of all that waits in a cluster.
 
-    May run twice, late or beside another. A cluster that takes long rests for a while.
+    One that takes long rests for a while.
     """
     if time.monotonic() < _rests_until.get(cluster_id, 0.0):
         return
-    # One at a time: it may wait long for the simulator, and other steps need threads as well.
-    with claim_task("forecast", "") as is_claimed:
-        if not is_claimed:
-            return
-        now = timezone.now()
-        cluster = (
-            Cluster.objects.in_use()
-            .filter(pk=cluster_id, unreachable_since=None)
-            .filter(last_seen_at__gte=now - STALE_AFTER)
-            .first()
-        )
-        if cluster is None:
-            return
-        began_at = time.monotonic()
-        forecast_cluster(cluster, now)
-        took = time.monotonic() - began_at
-        _rests_until.pop(cluster_id, None)
-        if took > SHORT_SECONDS:
-            _rests_until[cluster_id] = time.monotonic() + took * REST_FACTOR
-        if took > SLOW_SECONDS:
-            log.warning("the forecast of cluster %s took %.0f s", cluster_id, took)
+    now = timezone.now()
+    cluster = _list_answering(now).filter(pk=cluster_id).first()
+    if cluster is None:
+        return
+    began_at = time.monotonic()
+    forecast_cluster(cluster, now)
+    took = time.monotonic() - began_at
+    _rests_until.pop(cluster_id, None)
+    if took > SHORT_SECONDS:
+        _rests_until[cluster_id] = time.monotonic() + min(took * REST_FACTOR, MOST_REST)
+    if took > SLOW_SECONDS:
+        log.warning("the forecast of cluster %s took %.0f s", cluster_id, took)
+
+
+def _list_answering(now: datetime) -> "QuerySet[Cluster]":
+    return Cluster.objects.in_use().filter(
+        unreachable_since=None, last_seen_at__gte=now - STALE_AFTER
+    )
+
+
+def _list_due_clusters(now: datetime) -> Sequence[str]:
+    """List the clusters that answer, those never forecast first, then the oldest. Two queries."""
+    computed = dict(ClusterForecast.objects.values_list("pk", "computed_at"))
+    ids = _list_answering(now).order_by("pk").values_list("pk", flat=True)
+    never = datetime.min.replace(tzinfo=now.tzinfo)
+    return [str(each) for each in sorted(ids, key=lambda each: computed.get(each, never))]
+
+
+def _forget_old_forecasts(now: datetime) -> None:
+    """Forget what was forecast in clusters that are not asked any more. One query, mostly."""
+    old = ClusterForecast.objects.filter(computed_at__lt=now - FORECAST_AGE)
+    for cluster_id in old.exclude(pk__in=_list_answering(now).values("pk")).values_list(
+        "pk", flat=True
+    ):
+        journal.clear_forecasts(cluster_id)
