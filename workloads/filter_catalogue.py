@@ -256,7 +256,7 @@ CATALOGUE: Mapping[str, ColumnFilters] = {
                 is_more=True,
             ),
         ),
-        {"likelyStartAt": moment_field("likely_start_at")},
+        {"likelyStartAt": moment_field("likely_start_at", filters.HAVING_LIKELY_START)},
     ),
     "started": ColumnFilters(
         filters.build_day_filters("started", "Started", "started_at"),

@@ -22,7 +22,7 @@ from console.table_filters import (
 from console.texts import parse_number
 from projects.models import Project, User
 from projects.querysets import list_visible_project_ids
-from workloads.models import FORECAST_AGE, RadarFinding, Workload
+from workloads.models import FORECAST_AGE, NO_LIKELY_START, RadarFinding, Workload
 from workloads.specs import Framework
 from workloads.states import UP, Status
 
@@ -43,6 +43,8 @@ LIKELY_STARTS: Mapping[str, tuple[str, timedelta]] = {
 FRAMEWORKS: Mapping[str, str] = {each.value: each.label for each in Framework} | {
     STANDARD: "None (Standard)"
 }
+HAVING_LIKELY_START = Q(status=Status.PENDING.value, likely_start_at__lt=NO_LIKELY_START)
+"""Workloads that wait, and for which a start is forecast."""
 DELETED = "deleted"
 MAX_CHOICES = 200
 """People that a filter suggests."""

@@ -45,6 +45,8 @@ class Field:
     operators: Sequence[str]
     parse: Callable[[str], Any]
     expects: str
+    rows: models.Q | None = None
+    """Of which rows the column says something: no condition selects any other."""
 
 
 def text_field(column: str) -> Field:
@@ -73,8 +75,8 @@ def ordered_field(column: str, parse: Callable[[str], Any], expects: str) -> Fie
     return Field(column, _ORDERED, parse, expects)
 
 
-def moment_field(column: str) -> Field:
-    return Field(column, _ORDERED, parse_moment, "a date as in 2026-01-31T12:00:00Z")
+def moment_field(column: str, rows: models.Q | None = None) -> Field:
+    return Field(column, _ORDERED, parse_moment, "a date as in 2026-01-31T12:00:00Z", rows)
 
 
 def flag_field(column: str) -> Field:
@@ -208,6 +210,8 @@ def _filter_by_condition(rows: Rows, condition: str, fields: Mapping[str, Field]
         ) from None
     lookup = "in" if isinstance(wanted, tuple) else _LOOKUPS[operator]
     matching = models.Q((f"{field.column}__{lookup}", wanted))
+    if field.rows is not None:
+        rows = rows.filter(field.rows)
     return rows.exclude(matching) if operator.startswith("!") else rows.filter(matching)
 
 

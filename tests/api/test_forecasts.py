@@ -6,6 +6,7 @@ from tests.api.calling import Caller
 from tests.cast import Cast
 from tests.workloads.test_forecast_pages import add_forecast
 from tests.workloads.waiting_rows import add_record, add_workload
+from workloads.models import Workload
 
 
 def test_a_forecast_names_what_the_reader_sees(cast: Cast) -> None:
@@ -41,3 +42,13 @@ def test_calibration_is_of_the_projects_that_one_sees(cast: Cast) -> None:
     other = bob("GET", f"/forecasts/calibration?projectId={cast.team_b.pk}")
     assert other["total"]["decided"] == 0
     bob("GET", "/forecasts/calibration?horizon=2h", status=400)
+
+
+def test_only_what_waits_is_found_by_its_likely_start(cast: Cast) -> None:
+    add_forecast(add_workload(cast.team_a, "waits"))
+    add_workload(cast.team_a, "unknown")
+    running = add_workload(cast.team_a, "running", node="node-1")
+    Workload.objects.filter(pk=running.pk).update(likely_start_at=timezone.now())
+    for condition in ("likelyStartAt>=2026-01-01T00:00:00Z", "likelyStartAt!=2026-01-01T00:00:00Z"):
+        found = Caller(cast.bob)("GET", f"/workloads?filterBy={condition}")["workloads"]
+        assert [each["name"] for each in found] == ["waits"]

@@ -27,6 +27,8 @@ UNSTARTED = frozenset({*STARTING, Status.PREPARING, Status.PENDING})
 _STARTED = frozenset({Status.INITIALIZING, Status.RUNNING, Status.DEGRADED, Status.COMPLETED})
 _ROW_FIELDS = [each.name for each in WorkloadForecast._meta.concrete_fields if not each.primary_key]
 BATCH_SIZE = 200
+MOST_SETTLED = 5_000
+"""Records that are settled at a time; the rest comes the next time."""
 
 
 @dataclass(slots=True)
@@ -119,20 +121,25 @@ def settle_forecast_records(cluster_id: uuid.UUID, now: datetime) -> None:
     """Close records of what will not start any more, and mark those that are wrong by now.
 
     That is decided before a start is known: else forecasts of what starts late would not count
-    until then. Two statements, where there are open records.
+    until then. Two queries, and two statements where there is something to write.
     """
-    records = ForecastRecord.objects.filter(cluster=cluster_id, closed_at=None)
-    if not records.exists():
+    records = ForecastRecord.objects.filter(cluster=cluster_id, closed_at=None).order_by()
+    waiting = Workload.objects.filter(
+        pk=OuterRef("workload"),
+        attempt=OuterRef("attempt"),
+        status__in=UNSTARTED,
+        released_at=None,
+    )
+    is_late = Q(is_right=None, latest_at__lt=now)
+    late, over = records.filter(is_late), records.filter(~Exists(waiting))
+    late_ids = list(late.values_list("pk", flat=True)[:MOST_SETTLED])
+    over_ids = list(over.values_list("pk", flat=True)[:MOST_SETTLED])
+    if not late_ids and not over_ids:
         return
     with journal_transaction():
-        waiting = Workload.objects.filter(
-            pk=OuterRef("workload"),
-            attempt=OuterRef("attempt"),
-            status__in=UNSTARTED,
-            released_at=None,
-        )
-        records.filter(is_right=None, latest_at__lt=now).update(is_right=False)
-        records.filter(~Exists(waiting)).update(closed_at=now)
+        late.filter(pk__in=late_ids).update(is_right=False)
+        # What is late and not marked yet is closed the next time: it does count.
+        over.filter(pk__in=over_ids).exclude(is_late).update(closed_at=now)
 
 
 def record_starts(events: Iterable[Event], now: datetime) -> None:
