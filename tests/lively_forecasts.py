@@ -55,15 +55,13 @@ def _draw_record(drawn: random.Random, project: Project, now: datetime) -> Forec
     started_at = made_at + timedelta(seconds=start) if is_started else None
     return ForecastRecord(
         workload=uuid.UUID(int=drawn.getrandbits(128)),
-        workload_name="past",
         attempt=1,
         project=project,
         cluster_id=project.cluster_id,
         made_at=made_at,
         horizon=find_horizon(likely).value,
-        likely_seconds=likely,
-        drawn_earliest=earliest,
-        drawn_latest=latest,
+        drawn_earliest_at=made_at + timedelta(seconds=earliest),
+        drawn_latest_at=made_at + timedelta(seconds=latest),
         quantiles=[
             (share, likely * spread ** (NormalDist().inv_cdf(share) / NormalDist().inv_cdf(0.9)))
             for share in DECILES

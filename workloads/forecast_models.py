@@ -13,6 +13,8 @@ NO_LIKELY_START = datetime(9000, 1, 1, tzinfo=UTC)
 """Stands for no likely start in a column that is sorted by, and so cannot be null."""
 FORECAST_AGE = timedelta(minutes=15)
 """From which age on a forecast is not shown any more."""
+MOST_FORECASTS = 2_000
+"""Waiting workloads of one cluster whose forecasts are kept, those that waited longest."""
 
 
 class ForecastOutlook(models.TextChoices):
@@ -50,6 +52,8 @@ class ClusterForecast(models.Model):
     computed_at = models.DateTimeField()
     took_seconds = models.FloatField(default=0)
     fingerprint = models.CharField(max_length=64)
+    has_more = models.BooleanField(default=False)
+    """Whether more waited than forecasts are kept of."""
     trouble = models.CharField(max_length=300, blank=True, default="")
     """Why it could not be played forward, in words for a person."""
 
@@ -86,13 +90,11 @@ class WorkloadForecast(models.Model):
 class ForecastRecord(models.Model):
     """One forecast of a likely start, and what became of it. It outlives the workload.
 
-    All seconds are counted from `made_at`. A record is open until the workload starts or is known
-    not to start.
+    A record is open until the workload starts or is known not to start.
     """
 
     workload = models.UUIDField()
     """Its id. No foreign key: the workload may be gone."""
-    workload_name = models.CharField(max_length=63)
     attempt = models.PositiveIntegerField()
     project = models.ForeignKey(
         "projects.Project", models.CASCADE, related_name="+", db_index=False
@@ -102,12 +104,13 @@ class ForecastRecord(models.Model):
     )
     made_at = models.DateTimeField()
     horizon = models.CharField(max_length=8, choices=Horizon)
-    likely_seconds = models.FloatField()
-    drawn_earliest = models.FloatField()
-    drawn_latest = models.FloatField(null=True)
+    drawn_earliest_at = models.DateTimeField()
+    drawn_latest_at = models.DateTimeField(null=True)
     """The interval as it was drawn, before it was widened."""
     quantiles = models.JSONField(default=list)
-    """The drawn seconds by which shares of the draws had started, as [share, seconds or null]."""
+    """The drawn seconds from `made_at` by which shares of the draws had started, as [share, seconds
+    or null].
+    """
     likely_at = models.DateTimeField()
     earliest_at = models.DateTimeField()
     latest_at = models.DateTimeField(null=True)
@@ -143,4 +146,17 @@ class ForecastRecord(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"forecast for {self.workload_name} at {self.made_at}"
+        return f"forecast for {self.workload} at {self.made_at}"
+
+    @staticmethod
+    def find_known_outcomes(now: datetime) -> models.Q:
+        """Return the condition on records whose outcome is known against what was drawn.
+
+        They started, or waited in vain for longer than the drawn interval, whatever came then: if
+        those did not count, the record would be of those alone that came early.
+        """
+        return (
+            models.Q(started_at__isnull=False)
+            | models.Q(closed_at=None, drawn_latest_at__lt=now)
+            | models.Q(closed_at__gt=models.F("drawn_latest_at"))
+        )

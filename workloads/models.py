@@ -16,6 +16,7 @@ from projects.querysets import InProject
 from workloads.data_models import DataPreparation, RankDelivery
 from workloads.forecast_models import (
     FORECAST_AGE,
+    MOST_FORECASTS,
     NO_LIKELY_START,
     ClusterForecast,
     ForecastOutlook,
@@ -34,6 +35,7 @@ from workloads.time_machine_models import StateBlock, StateBookmark, StateDelta
 
 __all__ = [
     "FORECAST_AGE",
+    "MOST_FORECASTS",
     "NO_LIKELY_START",
     "Attempt",
     "ClusterForecast",

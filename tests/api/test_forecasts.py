@@ -39,8 +39,9 @@ def test_calibration_is_of_the_projects_that_one_sees(cast: Cast) -> None:
     assert answer["total"] == {"decided": 20, "right": 15, "share": 0.75}
     assert [each["projectName"] for each in answer["groups"]] == ["team-a"]
     assert [each["observed"] for each in answer["shown"]] == [0.0, 0.0, 0.75]
-    other = bob("GET", f"/forecasts/calibration?projectId={cast.team_b.pk}")
-    assert other["total"]["decided"] == 0
+    own = bob("GET", f"/forecasts/calibration?projectId={cast.team_a.pk}")
+    assert own["total"]["decided"] == 20
+    bob("GET", f"/forecasts/calibration?projectId={cast.team_b.pk}", status=400)
     bob("GET", "/forecasts/calibration?horizon=2h", status=400)
 
 

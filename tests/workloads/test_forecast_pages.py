@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from django.db import connection
 from django.test import Client
@@ -14,7 +15,8 @@ from clusters.models import Cluster
 from projects.models import User
 from tests.cast import Cast
 from tests.workloads.waiting_rows import add_record, add_workload
-from workloads.models import ForecastRecord, Workload, WorkloadForecast
+from workloads.models import ClusterForecast, ForecastRecord, Workload, WorkloadForecast
+from workloads.pod_counts import PodCounts, Standing
 from workloads.queries import view_forecast
 from workloads.states import Status
 
@@ -90,11 +92,8 @@ def test_the_page_of_what_waits_says_when_it_starts(cast: Cast, sign_in: SignIn)
     ("outlook", "words"),
     [
         ("no-end", "nobody knows when work of another project ends"),
-        (
-            "too-late",
-            "within 24 hours. It waits for the end of work of another",
-        ),
-        ("never", "It does not start by itself"),
+        ("too-late", "not likely to start within 24 hours."),
+        ("never", "no room for it on the nodes that take pods now"),
         ("held", "Kueue holds it"),
         ("no-pods", "none of its pods waits"),
     ],
@@ -117,6 +116,39 @@ def test_an_old_forecast_is_not_shown(cast: Cast) -> None:
     assert describe_start(waits, cast.bob) == "No forecast: its cluster does not answer."
     Workload.objects.filter(pk=waits.pk).update(status=Status.RUNNING)
     assert describe_start(waits, cast.bob) == ""
+
+
+def test_a_start_that_is_past_is_not_said_to_come(cast: Cast, sign_in: SignIn) -> None:
+    waits = add_workload(cast.team_a, "waits")
+    row = add_forecast(waits, minutes=-10)
+    assert "likely any moment (8 of 10 times by" in describe_start(waits, cast.bob)
+    WorkloadForecast.objects.update(latest_at=row.made_at)
+    assert "1st in line; it should have started by 20" in describe_start(waits, cast.bob)
+    page = read_page(sign_in(cast.bob), f"/workloads/{waits.pk}")
+    assert "1st in line; it should have started by <strong>" in page
+    assert "any moment" not in page
+    waits.refresh_from_db()
+    assert waits.likely_start is not None
+    waits.likely_start_at = row.made_at - timedelta(minutes=16)
+    assert waits.likely_start is None, "such a forecast is not shown any more"
+
+
+def test_a_missing_forecast_says_what_it_waits_for(cast: Cast) -> None:
+    waits = add_workload(cast.team_a, "waits")
+    known = ClusterForecast(cluster=cast.cluster, computed_at=timezone.now(), fingerprint="")
+    known.took_seconds = 42
+    known.save()
+    assert "took 42 s, and the next one follows after" in describe_start(waits, cast.bob)
+    ClusterForecast.objects.update(has_more=True)
+    assert "only the 2,000 workloads" in describe_start(waits, cast.bob)
+
+
+def test_a_part_that_has_nodes_is_named(cast: Cast) -> None:
+    counts = PodCounts(existing=8, standings={Standing.STARTING: 1, Standing.UNPLACED: 7})
+    waits = add_workload(cast.team_a, "waits", requested_pods=8)
+    Workload.objects.filter(pk=waits.pk).update(pod_counts=msgspec.to_builtins(counts))
+    add_forecast(waits, outlook="no-pods")
+    assert "1 of 8 pods has a node; the others start as" in describe_start(waits, cast.bob)
 
 
 def test_the_table_sorts_and_filters_by_the_likely_start(cast: Cast, sign_in: SignIn) -> None:

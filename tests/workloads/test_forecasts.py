@@ -24,8 +24,10 @@ from tests.workloads.waiting_rows import (
     starts_in,
 )
 from workloads import journal
+from workloads.elastic.cluster_state import load_cluster_state
 from workloads.forecasting import forecast_cluster
 from workloads.forecasting.evidence import load_run_lengths
+from workloads.forecasting.gang_sizes import require_whole_gangs
 from workloads.forecasting.margins import load_margins
 from workloads.journal.forecast_records import record_starts
 from workloads.models import (
@@ -102,7 +104,8 @@ def test_what_is_forecast_is_shown_and_kept(cast: Cast, waiting: Workload) -> No
         "whole minutes"
     )
     record = ForecastRecord.objects.get()
-    assert (record.drawn_earliest, record.latest_at) == (HOUR / 2 + 5, build_moment(121))
+    assert record.drawn_earliest_at == NOON + timedelta(seconds=HOUR / 2 + 5)
+    assert record.latest_at == build_moment(121)
     assert record.quantiles[::4] == [[0.1, 1805.0], [0.5, 3610.0], [0.9, 7220.0]]
     before, waiting.changed = waiting.changed, -1
     waiting.refresh_from_db()
@@ -205,7 +208,7 @@ def test_the_journal_sees_the_start(cast: Cast) -> None:
     add_record(cast.team_a, 60, None, is_right=False, **wait)
     journal.record_observations(cast.cluster.pk, [*pods(*(kube.starting(*role) for role in roles))])
     assert Workload.objects.get().status == "Initializing"
-    records = ForecastRecord.objects.order_by("-likely_seconds")
+    records = ForecastRecord.objects.order_by("-likely_at")
     assert [each.is_right for each in records] == [True, False]
     assert all(each.started_at is not None and each.closed_at is not None for each in records)
 
@@ -238,7 +241,35 @@ def test_intervals_are_widened_until_they_are_right_as_often_as_they_claim(cast:
     row = WorkloadForecast.objects.get()
     assert row.latest_at is not None
     assert row.latest_at > build_moment(200 + 100)
-    assert ForecastRecord.objects.latest("pk").drawn_latest == 2400
+    assert ForecastRecord.objects.latest("pk").drawn_latest_at == build_moment(240)
+
+
+def test_what_waits_in_vain_counts_as_late_as_it_waited(cast: Cast) -> None:
+    for number in range(30):
+        add_record(cast.team_a, 600, 700 if number % 3 else None)
+    assert load_margins(cast.cluster.pk, build_moment(19))[Horizon.HOUR] < 0, "none is late yet"
+    late = load_margins(cast.cluster.pk, build_moment(120))[Horizon.HOUR]
+    assert late > 1.0
+    # Who gives up when it is late makes the margin no better, and who does before no worse.
+    unstarted = ForecastRecord.objects.filter(started_at=None)
+    unstarted.update(closed_at=build_moment(120))
+    assert load_margins(cast.cluster.pk, build_moment(500))[Horizon.HOUR] == late
+    unstarted.update(closed_at=build_moment(10))
+    assert load_margins(cast.cluster.pk, build_moment(500))[Horizon.HOUR] < 0
+
+
+def test_a_workload_needs_all_its_pods_without_kai(cast: Cast, waiting: Workload) -> None:
+    elastic = add_workload(cast.team_a, "elastic", requested_pods=3, min_pods=1, max_pods=3)
+    Workload.objects.filter(pk=waiting.pk).update(requested_pods=2)
+    for workload in (waiting, elastic):
+        pod = Pod.objects.get(workload=workload)
+        pod.pk, pod.uid, pod.name, pod.rank = None, f"{pod.uid}-1", f"{pod.name}-1", 1
+        pod.save()
+    cast.cluster.capabilities = {"served": []}
+    state = load_cluster_state(cast.cluster, build_moment(0))
+    gangs = {gang.key: gang for gang in require_whole_gangs(state, cast.cluster).gangs}
+    assert gangs[str(waiting.pk)].min_member == 2
+    assert gangs[str(elastic.pk)].min_member == 1
 
 
 def test_queries_do_not_grow_with_workloads(cast: Cast, waiting: Workload) -> None:

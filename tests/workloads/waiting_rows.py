@@ -68,15 +68,13 @@ def add_record(project: Project, likely: float, start: float | None, **fields: A
     started_at = None if start is None else at + timedelta(seconds=start)
     given = {
         "workload": "00000000-0000-4000-8000-000000000001",
-        "workload_name": "w",
         "attempt": 1,
         "project": project,
         "cluster_id": project.cluster_id,
         "made_at": at,
         "horizon": Horizon.HOUR.value,
-        "likely_seconds": likely,
-        "drawn_earliest": likely / 2,
-        "drawn_latest": likely * 2,
+        "drawn_earliest_at": earliest,
+        "drawn_latest_at": latest,
         "quantiles": [(0.1, likely / 2), (0.5, likely), (0.9, likely * 2)],
         "likely_at": at + timedelta(seconds=likely),
         "earliest_at": earliest,

@@ -24,6 +24,7 @@ from projects.api.schemas import (
 from projects.permissions import Entity, Verb
 from simulation import ReliabilityPoint
 from workloads.api.details import get_workload
+from workloads.api.submissions import get_project
 from workloads.api.workload_serializers import format_moment
 from workloads.models import ForecastOutlook, Horizon
 from workloads.queries import ForecastView as View
@@ -121,7 +122,7 @@ class CalibrationView(ApiView):
             "projects whose workloads you may see."
         ),
         parameters=[
-            schemas.query_parameter("projectId", INTEGER, "Those of one project."),
+            schemas.query_parameter("projectId", TEXT, "Those of one project."),
             schemas.query_parameter("horizon", enum_schema(*Horizon), "How far they looked."),
         ],
         responses={200: schemas.json_response(CALIBRATION)}
@@ -131,12 +132,12 @@ class CalibrationView(ApiView):
     def get(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.VIEW, Entity.WORKLOADS)
         query = ListQuery(request)
-        project = query.integer("projectId", 0, 0, 1 << 62)
+        wanted = query.text("projectId")
+        project = get_project(wanted, self.user).pk if wanted else None
         chosen = query.choice("horizon", ["", *Horizon])
-        records = filter_records(
-            self.user, timezone.now(), project or None, Horizon(chosen) if chosen else None
-        )
-        return Response(serialize_calibration(load_calibration(records)))
+        now = timezone.now()
+        records = filter_records(self.user, now, project, Horizon(chosen) if chosen else None)
+        return Response(serialize_calibration(load_calibration(records, now)))
 
 
 def serialize_forecast(view: View | None) -> dict[str, Any]:

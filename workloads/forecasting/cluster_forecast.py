@@ -1,6 +1,5 @@
 """One cluster played forward: what is known of it is loaded, and the answers are kept."""
 
-import logging
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,9 +15,11 @@ from workloads.elastic import cluster_state
 from workloads.forecasting import forecast_rows
 from workloads.forecasting.evidence import load_run_lengths
 from workloads.forecasting.fingerprint import compute_fingerprint
+from workloads.forecasting.gang_sizes import require_whole_gangs
 from workloads.forecasting.margins import load_margins
 from workloads.forecasting.simulator_process import SimulatorFailed, simulate_apart
 from workloads.models import (
+    MOST_FORECASTS,
     ClusterForecast,
     ForecastOutlook,
     ForecastRecord,
@@ -27,10 +28,6 @@ from workloads.models import (
 )
 from workloads.states import HELD_BY_KUEUE, Status
 
-log = logging.getLogger(__name__)
-
-MOST_WAITING = 2_000
-"""Waiting workloads of one cluster whose forecasts are kept, those that waited longest."""
 MOST_AGE = timedelta(minutes=3)
 """After so long a cluster is played forward anew, though nothing changed but the time."""
 TOO_LARGE = (
@@ -57,7 +54,8 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
     """
     journal.settle_forecast_records(cluster.pk, now)
     before = ClusterForecast.objects.filter(pk=cluster.pk).first()
-    workloads = _load_waiting(cluster)
+    found = _load_waiting(cluster)
+    workloads = found[:MOST_FORECASTS]
     if not workloads:
         journal.clear_forecasts(cluster.pk)
         return False
@@ -66,10 +64,15 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
     if before is not None and is_of_now and now - before.computed_at < MOST_AGE:
         return False
     began_at = time.monotonic()
-    computed = ClusterForecast(cluster=cluster, computed_at=now, fingerprint=fingerprint)
+    computed = ClusterForecast(
+        cluster=cluster,
+        computed_at=now,
+        fingerprint=fingerprint,
+        has_more=len(found) > MOST_FORECASTS,
+    )
     forecasts: Mapping[str, StartForecast] = {}
     try:
-        state = cluster_state.load_cluster_state(cluster, now)
+        state = require_whole_gangs(cluster_state.load_cluster_state(cluster, now), cluster)
         lengths = load_run_lengths(cluster.pk, now)
         # The same state gives the same answer, whoever plays it forward.
         forecasts = simulate(state, lengths, seed=int(fingerprint[:8], 16), horizon=HORIZON)
@@ -84,11 +87,12 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
 
 
 def _load_waiting(cluster: Cluster) -> Sequence[Workload]:
+    """Load what waits, one more than is forecast."""
     rows = Workload.objects.filter(
         cluster=cluster, status__in=WAITING, ended_at=None, released_at=None
     )
-    fields = ("name", "attempt", "status", "reason", "project", "cluster", "likely_start_at")
-    return list(rows.order_by("created_at", "pk").only(*fields)[:MOST_WAITING])
+    fields = ("attempt", "status", "reason", "project", "cluster", "likely_start_at")
+    return list(rows.order_by("created_at", "pk").only(*fields)[: MOST_FORECASTS + 1])
 
 
 def _build_updates(
@@ -121,7 +125,7 @@ def _load_kept_records(cluster: Cluster) -> Mapping[tuple[object, int], list[For
     records = ForecastRecord.objects.filter(cluster=cluster, closed_at=None).order_by("pk")
     kept: dict[tuple[object, int], list[ForecastRecord]] = defaultdict(list)
     fields = ("workload", "attempt", "made_at", "likely_at", "horizon")
-    for record in records.only(*fields)[: MOST_WAITING * forecast_rows.MOST_RECORDS]:
+    for record in records.only(*fields)[: MOST_FORECASTS * forecast_rows.MOST_RECORDS]:
         kept[record.workload, record.attempt].append(record)
     return kept
 

@@ -35,7 +35,8 @@ def build_forecast_row(
         outlook=ForecastOutlook(forecast.outlook.value).value,
         blockers=list_blockers(forecast),
     )
-    if forecast.outlook is Outlook.STARTS and forecast.likely is not None:
+    if forecast.outlook is Outlook.STARTS:
+        assert forecast.likely is not None
         horizon = find_horizon(forecast.likely)
         earliest, latest = _widen(forecast, forecast.likely, margins.get(horizon, 0.0))
         row.horizon = horizon.value
@@ -48,9 +49,9 @@ def build_forecast_row(
 
 def _widen(forecast: StartForecast, likely: float, margin: float) -> tuple[float, float | None]:
     """Return the interval with its margin; an open end stays open."""
-    earliest = likely if forecast.earliest is None else forecast.earliest
+    assert forecast.earliest is not None
     latest = likely if forecast.latest is None else forecast.latest
-    low, high = widen_interval(earliest, likely, latest, margin)
+    low, high = widen_interval(forecast.earliest, likely, latest, margin)
     return low, None if forecast.latest is None else min(high, MOST_SECONDS)
 
 
@@ -85,19 +86,17 @@ def build_record(
     """Build the row that is kept of a likely start."""
     assert row.likely_at is not None
     assert row.earliest_at is not None
-    assert forecast.likely is not None
-    earliest = forecast.likely if forecast.earliest is None else forecast.earliest
+    assert forecast.earliest is not None
+    latest = forecast.latest
     return ForecastRecord(
         workload=workload.pk,
-        workload_name=workload.name,
         attempt=workload.attempt,
         project_id=workload.project_id,
         cluster_id=workload.cluster_id,
         made_at=row.made_at,
         horizon=row.horizon,
-        likely_seconds=forecast.likely,
-        drawn_earliest=earliest,
-        drawn_latest=forecast.latest,
+        drawn_earliest_at=row.made_at + timedelta(seconds=forecast.earliest),
+        drawn_latest_at=None if latest is None else row.made_at + timedelta(seconds=latest),
         quantiles=list_quantiles(forecast),
         likely_at=row.likely_at,
         earliest_at=row.earliest_at,

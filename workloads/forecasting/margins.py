@@ -5,8 +5,6 @@ import uuid
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from django.db.models import Q
-
 from simulation import compute_margin
 from simulation.calibration import PastInterval
 from workloads.models import ForecastRecord, Horizon
@@ -14,6 +12,7 @@ from workloads.models import ForecastRecord, Horizon
 WINDOW = timedelta(days=30)
 MOST_RECORDS = 2_000
 """Past forecasts of one cluster and class that are learned from, the newest."""
+_FIELDS = ("made_at", "drawn_earliest_at", "drawn_latest_at", "started_at", "closed_at")
 
 
 def load_margins(cluster_id: uuid.UUID, now: datetime) -> Mapping[Horizon, float]:
@@ -22,20 +21,19 @@ def load_margins(cluster_id: uuid.UUID, now: datetime) -> Mapping[Horizon, float
 
 
 def _load_past(cluster_id: uuid.UUID, horizon: Horizon, now: datetime) -> list[PastInterval]:
-    """Load what became of forecasts; what is overdue counts as late as it is by now.
-
-    Without it only those would count that came early enough to be known.
-    """
-    known = Q(started_at__isnull=False) | Q(closed_at=None, is_right=False)
+    """Load what became of forecasts; what waited in vain counts as late as it waited."""
     records = ForecastRecord.objects.filter(
-        known, cluster=cluster_id, horizon=horizon.value, made_at__gte=now - WINDOW
+        ForecastRecord.find_known_outcomes(now),
+        cluster=cluster_id,
+        horizon=horizon.value,
+        made_at__gte=now - WINDOW,
     ).order_by("-made_at")
-    rows = records.values_list("made_at", "drawn_earliest", "drawn_latest", "started_at")
+    rows = records.values_list(*_FIELDS)[:MOST_RECORDS]
     return [
         PastInterval(
-            earliest,
-            math.inf if latest is None else latest,
-            ((started_at or now) - made_at).total_seconds(),
+            (earliest_at - made_at).total_seconds(),
+            math.inf if latest_at is None else (latest_at - made_at).total_seconds(),
+            ((started_at or closed_at or now) - made_at).total_seconds(),
         )
-        for made_at, earliest, latest, started_at in rows[:MOST_RECORDS]
+        for made_at, earliest_at, latest_at, started_at, closed_at in rows
     ]

@@ -1,10 +1,9 @@
 """How right forecasts were: by project and how far ahead, and quantile by quantile."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
@@ -12,7 +11,7 @@ from projects.models import User
 from simulation import ReliabilityPoint, compute_reliability
 from simulation.forecasts import INTERVAL
 from workloads.models import ForecastRecord, Horizon
-from workloads.queries.forecasts import LEAST_RECORD, WINDOW
+from workloads.queries.forecasts import WINDOW, compute_share
 
 MOST_PROJECTS = 100
 """Projects of one page, those with most forecasts."""
@@ -34,7 +33,7 @@ class ForecastCounts:
     @property
     def share(self) -> float | None:
         """The share of right ones; None where there are too few."""
-        return self.right / self.count if self.count >= LEAST_RECORD else None
+        return compute_share(self.right, self.count)
 
     @property
     def percent(self) -> str:
@@ -79,7 +78,7 @@ class Calibration:
     shown: Sequence[ReliabilityPoint]
 
 
-def add_counts(counts: Any) -> ForecastCounts:
+def add_counts(counts: Iterable[ForecastCounts]) -> ForecastCounts:
     """Add up counts."""
     parts = list(counts)
     return ForecastCounts(sum(each.count for each in parts), sum(each.right for each in parts))
@@ -97,14 +96,14 @@ def filter_records(
     return records
 
 
-def load_calibration(records: "QuerySet[ForecastRecord]") -> Calibration:
+def load_calibration(records: "QuerySet[ForecastRecord]", now: datetime) -> Calibration:
     """Sum up how right these forecasts were. Three queries."""
     projects = load_projects(records)
     states = records.order_by().aggregate(
         unstarted=Count("pk", filter=Q(closed_at__isnull=False, is_right=None)),
         open=Count("pk", filter=Q(closed_at=None, is_right=None)),
     )
-    drawn, shown = _load_reliability(records)
+    drawn, shown = _load_reliability(records, now)
     return Calibration(
         projects=projects[:MOST_PROJECTS],
         has_more=len(projects) > MOST_PROJECTS,
@@ -138,27 +137,38 @@ def load_projects(records: "QuerySet[ForecastRecord]") -> Sequence[ProjectCalibr
 
 
 def _load_reliability(
-    records: "QuerySet[ForecastRecord]",
+    records: "QuerySet[ForecastRecord]", now: datetime
 ) -> tuple[Sequence[ReliabilityPoint], Sequence[ReliabilityPoint]]:
     """Return how often starts came by the drawn quantiles, and by what was shown. One query.
 
-    What is overdue, and has not started, came later than all of them. The drawn quantiles are
-    those that the newest record has.
+    What was shown is of the forecasts that are decided, as the shares are; what was drawn is of
+    those that margins are learned from. What waited in vain came later than all bounds. The drawn
+    quantiles are those that the newest record has.
     """
-    known = Q(started_at__isnull=False) | Q(closed_at=None, is_right=False)
-    fields = ("made_at", "started_at", "quantiles", "earliest_at", "likely_at", "latest_at")
+    known = ForecastRecord.find_known_outcomes(now) | Q(is_right__isnull=False)
+    fields = (
+        *("made_at", "started_at", "closed_at", "is_right", "drawn_latest_at", "quantiles"),
+        *("earliest_at", "likely_at", "latest_at"),
+    )
     rows = records.filter(known).order_by("-made_at", "-pk").values_list(*fields)[:MOST_OUTCOMES]
     drawn_shares: tuple[float, ...] = ()
     drawn, shown = [], []
-    for made_at, started_at, quantiles, *bounds in rows:
+    for made_at, started_at, closed_at, is_right, drawn_latest_at, quantiles, *bounds in rows:
         start = math.inf if started_at is None else (started_at - made_at).total_seconds()
         seconds = [each and (each - made_at).total_seconds() for each in bounds]
-        shown.append(([_read_bound(each) for each in seconds], start))
+        if is_right is not None:
+            shown.append(([_read_bound(each) for each in seconds], start))
+        if started_at is None and not _is_past(drawn_latest_at, closed_at or now):
+            continue
         shares = tuple(share for share, _ in quantiles)
         drawn_shares = drawn_shares or shares
         if shares == drawn_shares:
             drawn.append(([_read_bound(each) for _, each in quantiles], start))
     return compute_reliability(drawn_shares, drawn), compute_reliability(SHOWN_SHARES, shown)
+
+
+def _is_past(moment: datetime | None, now: datetime) -> bool:
+    return moment is not None and moment < now
 
 
 def _read_bound(seconds: float | None) -> float:

@@ -16,6 +16,8 @@ from projects.models import User
 from simulation.run_lengths import FEWEST_RUNS
 from workloads.diagnosis.queue_position import QueuePosition, format_ordinal
 from workloads.models import (
+    FORECAST_AGE,
+    MOST_FORECASTS,
     ClusterForecast,
     ForecastOutlook,
     ForecastRecord,
@@ -23,6 +25,7 @@ from workloads.models import (
     Workload,
     WorkloadForecast,
 )
+from workloads.pod_counts import PLACED, decode_counts
 from workloads.queries.disruptions import UNNAMED
 from workloads.queries.queue_positions import load_queue_positions
 from workloads.states import Status
@@ -33,8 +36,13 @@ WINDOW = timedelta(days=30)
 """How far back the record goes that is shown."""
 LEAST_RECORD = 20
 """Decided forecasts below which no share of right ones is named."""
-MOST_AGE = timedelta(minutes=15)
-"""From which age on a forecast is not shown any more."""
+LONG_SECONDS = 5.0
+"""Seconds of computing from which on the next forecast takes its time: the cluster rests."""
+
+
+def compute_share(right: int, count: int) -> float | None:
+    """Return the share of right forecasts; None where too few are decided."""
+    return right / count if count >= LEAST_RECORD else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,7 @@ class TrackRecord:
     @property
     def share(self) -> float | None:
         """The share of right ones; None where there are too few."""
-        return self.right / self.count if self.count >= LEAST_RECORD else None
+        return compute_share(self.right, self.count)
 
     @property
     def sentence(self) -> str:
@@ -94,8 +102,15 @@ class ForecastView:
     now: datetime = field(default_factory=timezone.now)
 
     @property
+    def is_overdue(self) -> bool:
+        """Whether it should have started by now."""
+        return self.latest_at is not None and self.latest_at <= self.now
+
+    @property
     def is_due(self) -> bool:
-        """Whether its likely start is now, or was."""
+        """Whether its likely start is now, or was, and the latest one is to come."""
+        if self.is_overdue:
+            return False
         return self.likely_at is not None and self.likely_at <= self.now + timedelta(seconds=60)
 
     @property
@@ -113,13 +128,20 @@ class ForecastView:
         """All of it in words, with times in UTC."""
         if self.likely_at is None:
             return self.explanation
-        likely = "likely any moment" if self.is_due else f"likely {_format_moment(self.likely_at)}"
+        if self.latest_at is not None and self.is_overdue:
+            latest = _format_moment(self.latest_at)
+            likely = f"it should have started by {latest}, and the next forecast follows"
+        elif self.is_due:
+            likely = f"likely any moment ({self._describe_interval()})"
+        else:
+            likely = f"likely {_format_moment(self.likely_at)} ({self._describe_interval()})"
         begin = "; ".join(filter(None, (self.place, likely)))
-        whole = f"{begin[:1].upper()}{begin[1:]} ({self._describe_interval()})."
-        return " ".join(filter(None, (whole, self.explanation)))
+        return " ".join(filter(None, (f"{begin[:1].upper()}{begin[1:]}.", self.explanation)))
 
     def _describe_interval(self) -> str:
         earliest = _format_moment(self.earliest_at) if self.earliest_at else ""
+        if self.latest_at is None and self.has_begun_interval:
+            return "maybe not within a day"
         if self.latest_at is None:
             return f"9 of 10 times after {earliest}, and maybe not within a day"
         latest = _format_moment(self.latest_at)
@@ -146,8 +168,8 @@ def view_forecast(workload: Workload, user: User) -> ForecastView | None:
         return _refuse("No forecast: its cluster is disabled.")
     row = WorkloadForecast.objects.filter(workload=workload.pk, attempt=workload.attempt).first()
     if row is None:
-        return _refuse("No forecast yet: the first one takes up to a minute.")
-    if now - row.made_at > MOST_AGE:
+        return _refuse(_explain_missing(workload, now))
+    if now - row.made_at > FORECAST_AGE:
         age = round((now - row.made_at).total_seconds() / 60)
         return _refuse(
             f"No forecast: the last one is {age:,} minutes old, and much may have changed since.",
@@ -155,17 +177,13 @@ def view_forecast(workload: Workload, user: User) -> ForecastView | None:
         )
     outlook = ForecastOutlook(row.outlook)
     blockers = _load_blockers(row, user)
-    trouble = ""
-    if outlook is ForecastOutlook.UNKNOWN:
-        known = ClusterForecast.objects.filter(pk=workload.cluster_id)
-        trouble = known.values_list("trouble", flat=True).first() or ""
     return ForecastView(
         outlook=outlook,
         made_at=row.made_at,
         likely_at=row.likely_at,
         earliest_at=row.earliest_at,
         latest_at=row.latest_at,
-        explanation=_explain(outlook, blockers, trouble),
+        explanation=_explain(outlook, blockers, workload),
         position=load_queue_positions([workload]).get(workload.pk),
         blockers=blockers,
         record=_load_record(workload, Horizon(row.horizon), now) if row.horizon else None,
@@ -175,6 +193,23 @@ def view_forecast(workload: Workload, user: User) -> ForecastView | None:
 
 def _refuse(explanation: str, made_at: datetime | None = None) -> ForecastView:
     return ForecastView(ForecastOutlook.UNKNOWN, made_at=made_at, explanation=explanation)
+
+
+def _explain_missing(workload: Workload, now: datetime) -> str:
+    """Return why a workload has no forecast in a cluster that is asked. One query."""
+    known = ClusterForecast.objects.filter(pk=workload.cluster_id).first()
+    if known is not None and now - known.computed_at <= FORECAST_AGE:
+        if known.has_more:
+            return (
+                f"No forecast: only the {MOST_FORECASTS:,} workloads of a cluster that wait "
+                "longest have one."
+            )
+        if known.took_seconds >= LONG_SECONDS:
+            return (
+                f"No forecast yet: the last one of its cluster took {known.took_seconds:.0f} s, "
+                "and the next one follows after a pause."
+            )
+    return "No forecast yet: the first one usually takes up to a minute."
 
 
 def _load_blockers(row: WorkloadForecast, user: User) -> Sequence[Blocker]:
@@ -195,24 +230,23 @@ def _name_blockers(blockers: Sequence[Blocker]) -> str:
     return join_words([*words, *hidden])
 
 
-def _explain(outlook: ForecastOutlook, blockers: Sequence[Blocker], trouble: str) -> str:
-    """Return what is to be said beside a likely start, or instead of it."""
+def _explain(outlook: ForecastOutlook, blockers: Sequence[Blocker], workload: Workload) -> str:
+    """Return what is to be said beside a likely start, or instead of it. One query, or none."""
     names = _name_blockers(blockers)
-    waits_for = f"It waits for the end of {names}." if names else ""
     match outlook:
         case ForecastOutlook.STARTS:
-            return waits_for
+            return f"It waits for the end of {names}." if names else ""
         case ForecastOutlook.NO_END:
             return (
                 f"No forecast: nobody knows when {names or 'what it waits for'} ends. A time limit "
                 f"would tell it, or {FEWEST_RUNS} runs like it that have ended."
             )
         case ForecastOutlook.TOO_LATE:
-            return f"It is not likely to start within 24 hours. {waits_for}".rstrip()
+            return "It is not likely to start within 24 hours."
         case ForecastOutlook.NEVER:
             return (
-                "It does not start by itself: whatever ends, there is no room for it, or it asks "
-                "for more than its project may have."
+                "It does not start by itself: whatever ends, there is no room for it on the nodes "
+                "that take pods now, or it asks for more than its project may have."
             )
         case ForecastOutlook.PREPARING:
             return (
@@ -222,8 +256,25 @@ def _explain(outlook: ForecastOutlook, blockers: Sequence[Blocker], trouble: str
         case ForecastOutlook.HELD:
             return "No forecast: Kueue holds it, and Muster does not play Kueue's queues forward."
         case ForecastOutlook.NO_PODS:
-            return "No forecast: none of its pods waits for a node yet."
+            return _explain_pods(workload)
+    known = ClusterForecast.objects.filter(pk=workload.cluster_id)
+    trouble = known.values_list("trouble", flat=True).first() or ""
     return f"No forecast. {trouble}".rstrip()
+
+
+def _explain_pods(workload: Workload) -> str:
+    """Return what a workload that is no waiting gang waits with: its own pods tell."""
+    counts = decode_counts(workload.pod_counts)
+    if counts is not None and counts.attempt == workload.attempt:
+        placed = sum(counts.standings.get(each, 0) for each in PLACED)
+        requested = workload.requested_pods
+        if 0 < placed < requested:
+            have = "has" if placed == 1 else "have"
+            return (
+                f"{placed:,} of {requested:,} pods {have} a node; the others start as room comes: "
+                "no forecast."
+            )
+    return "No forecast: none of its pods waits for a node yet."
 
 
 def _load_record(workload: Workload, horizon: Horizon, now: datetime) -> TrackRecord:

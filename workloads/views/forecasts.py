@@ -31,7 +31,7 @@ CSV_TITLES = ("Project", "Ahead", "Decided forecasts", "Right", "Share of right 
 def calibration(request: Request) -> HttpResponse:
     """Show how right the forecasts were for projects whose workloads the reader may see."""
     project, horizon = _find_project(request), _find_horizon(request)
-    found = queries.load_calibration(_filter_records(request, project, horizon))
+    found = queries.load_calibration(_filter_records(request, project, horizon), timezone.now())
     return render(
         request,
         "forecasts/calibration.html",
