@@ -18,6 +18,7 @@ from tests.workloads.waiting_rows import add_record, add_workload
 from workloads.models import ClusterForecast, ForecastRecord, Workload, WorkloadForecast
 from workloads.pod_counts import PodCounts, Standing
 from workloads.queries import view_forecast
+from workloads.queries.calibration import load_calibration
 from workloads.states import Status
 
 SignIn = Callable[[User], Client]
@@ -189,6 +190,21 @@ def test_the_record_is_of_the_projects_that_one_sees(cast: Cast, sign_in: SignIn
     assert read_page(sign_in(cast.bob), "/forecasts.csv").endswith("team-a,1h,20,15,0.7500")
     assert "team-b,1h,20,0,0.0000" in read_page(sign_in(cast.alice), "/forecasts.csv")
     assert "/forecasts" in read_page(sign_in(cast.bob), "/overview")
+
+
+def test_the_diagram_counts_what_waited_in_vain(cast: Cast) -> None:
+    now = timezone.now()
+    made_at = now - timedelta(minutes=30)
+    add_record(cast.team_a, 600, 700, made_at=made_at)
+    for closed_at, is_right in ((None, None), (now, None), (now, False)):
+        # It was drawn to start within 20 minutes.
+        add_record(cast.team_a, 600, None, made_at=made_at, closed_at=closed_at, is_right=is_right)
+    early = made_at + timedelta(minutes=5)
+    add_record(cast.team_a, 600, None, made_at=made_at, closed_at=early)
+    found = load_calibration(ForecastRecord.objects.all(), now)
+    assert (found.drawn[-1].count, found.drawn[-1].observed) == (4, 0.25)
+    assert (found.shown[-1].count, found.shown[-1].observed) == (2, 0.5)
+    assert found.total.count == 2, "the shares count what the line of what was shown counts"
 
 
 def test_queries_of_the_record_do_not_grow(cast: Cast, sign_in: SignIn) -> None:

@@ -168,6 +168,18 @@ def test_what_cannot_be_played_forward_says_so(cast: Cast, waiting: Workload) ->
     assert not ForecastRecord.objects.exists()
 
 
+def test_those_that_wait_longest_have_a_forecast(
+    cast: Cast, waiting: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workloads.forecasting.cluster_forecast.MOST_FORECASTS", 1)
+    forecast_cluster(cast.cluster, build_moment(0), FixedSimulator())
+    assert not ClusterForecast.objects.get().has_more
+    add_workload(cast.team_a, "later", minutes=1)
+    forecast_cluster(cast.cluster, build_moment(5), FixedSimulator())
+    assert ClusterForecast.objects.get().has_more
+    assert WorkloadForecast.objects.get().workload_id == waiting.pk
+
+
 def start(workload: Workload, minutes: float, placed: float | None = None) -> None:
     """Let a workload start as the journal sees it."""
     if placed is not None:
