@@ -175,7 +175,6 @@ VISITS: dict[str, list[str]] = {
         "/time-machine?project={project}",
     ],
     "usage": ["/usage", "/usage?month=2026-11&by=workload", "/usage?month=2020-01"],
-    "time-machine": ["/time-machine", "/time-machine?at=2020-01-01T00:00Z&project={project}"],
     "forecasts": ["/forecasts", "/forecasts?horizon=1h&project={project}"],
     "project-new": ["/projects/new"],
     "project-edit": ["/projects/{project}/edit"],
