@@ -42,7 +42,7 @@ UNSEEN: dict[str, str] = {
     ),
     **dict.fromkeys((name for name in EVERY if name.startswith("api-")), ANSWERS),
     **dict.fromkeys(
-        ("overview-allocation", "overview-csv", "project-allocation"),
+        ("forecasts-csv", "overview-allocation", "overview-csv", "project-allocation"),
         ANSWERS,
     ),
     **dict.fromkeys(
