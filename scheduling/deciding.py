@@ -1,6 +1,7 @@
 """One decision about a whole cluster, given as plain values."""
 
 from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
 
 from scheduling.amounts import add_amounts
 from scheduling.cluster_room import ClusterRoom, Place
@@ -13,19 +14,20 @@ from scheduling.shapes import ShapeNames, ShapeTable, count_shapes, find_device_
 from scheduling.state import Amounts, ClusterState, Node, Pod, Preemptibility
 
 
+@dataclass(frozen=True, slots=True)
+class BookedState:
+    """A state whose pods are counted on their nodes and in their queues."""
+
+    gangs: Sequence[GangBook]
+    shapes: ShapeTable
+    queues: Queues
+    room: ClusterRoom
+
+
 def decide(state: ClusterState) -> Decision:
     """Decide who starts where, who gives way to whom, and say why the others wait."""
-    unify = ShapeNames().unify
-    gangs = [build_gang_book(gang, unify) for gang in state.gangs]
-    shapes = ShapeTable(find_device_memory(state.nodes))
-    queues = Queues()
-    queues.capacity = sum_capacity(state.nodes)
-    queues.replace_queues(state.queues)
-    room = ClusterRoom(state.nodes, shapes)
-    for gang in gangs:
-        book_gang(queues, shapes, gang)
-        for pod in gang.placed.values():
-            room.add_pod(pod)
+    booked = book_state(state)
+    gangs = booked.gangs
     bindings: list[Binding] = []
 
     def bind_pods(gang: GangBook, places: Sequence[Place], is_core: bool) -> Refusal | None:
@@ -34,7 +36,9 @@ def decide(state: ClusterState) -> Decision:
         )
         return None
 
-    scheduling = SchedulingPass(PassState(state.now, room, queues, shapes, bind_pods))
+    scheduling = SchedulingPass(
+        PassState(state.now, booked.room, booked.queues, booked.shapes, bind_pods)
+    )
     running = [gang for gang in gangs if gang.placed]
     for _ in run_pass(scheduling, gangs, running):
         pass
@@ -46,6 +50,22 @@ def decide(state: ClusterState) -> Decision:
         {key: refusal for key, refusal in outcome.refusals.items() if refusal is not None},
         outcome.decide_again_at,
     )
+
+
+def book_state(state: ClusterState) -> BookedState:
+    """Count all pods of a state on their nodes and in their queues."""
+    unify = ShapeNames().unify
+    gangs = [build_gang_book(gang, unify) for gang in state.gangs]
+    shapes = ShapeTable(find_device_memory(state.nodes))
+    queues = Queues()
+    queues.capacity = sum_capacity(state.nodes)
+    queues.replace_queues(state.queues)
+    room = ClusterRoom(state.nodes, shapes)
+    for gang in gangs:
+        book_gang(queues, shapes, gang)
+        for pod in gang.placed.values():
+            room.add_pod(pod)
+    return BookedState(gangs, shapes, queues, room)
 
 
 def run_pass(

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from scheduling.cluster_room import ClusterRoom
-from scheduling.deciding import book_gang, sum_capacity
-from scheduling.gangs import GangBook, build_gang_book
+from scheduling.deciding import book_state
+from scheduling.gangs import GangBook
 from scheduling.queues import Queues
-from scheduling.shapes import ShapeNames, ShapeTable, find_device_memory
+from scheduling.shapes import ShapeTable
 from scheduling.state import GPU, Amounts, Bound, ClusterState, Gang, Node, PodShape, Queue
 
 MOST_SCALE = 1_000_000
@@ -42,18 +42,9 @@ class World:
 def build_world(state: ClusterState) -> World:
     """Build the world of a state, with the pods that leave taken out."""
     state = scale_state(state)
-    unify = ShapeNames().unify
-    books = [build_gang_book(_drop_leaving(gang), unify) for gang in state.gangs]
-    shapes = ShapeTable(find_device_memory(state.nodes))
-    queues = Queues()
-    queues.capacity = sum_capacity(state.nodes)
-    queues.replace_queues(state.queues)
-    room = ClusterRoom(state.nodes, shapes)
-    for book in books:
-        book_gang(queues, shapes, book)
-        for pod in book.placed.values():
-            room.add_pod(pod)
-    return World(state, shapes, queues, room, books)
+    state = replace(state, gangs=[_drop_leaving(gang) for gang in state.gangs])
+    booked = book_state(state)
+    return World(state, booked.shapes, booked.queues, booked.room, booked.gangs)
 
 
 def scale_state(state: ClusterState) -> ClusterState:
