@@ -26,14 +26,14 @@ ReadPage = Callable[..., str]
 def read_page(db: None) -> ReadPage:
     """Returns the text of a page, without the texts of tags."""
 
-    def read(user: User, address: str, code: int = 200) -> str:
+    def read_page(user: User, address: str, code: int = 200) -> str:
         client = Client()
         client.force_login(user)
         answer = client.get(address)
         assert answer.status_code == code, answer.content[:2000]
         return " ".join(answer.content.decode().split())
 
-    return read
+    return read_page
 
 
 def build_address(minutes: float, more: str = "") -> str:
