@@ -114,16 +114,17 @@ class Queues:
         """Take over changed queues; the bookings stay and are summed up again."""
         self._queues = {queue.name: queue for queue in queues}
         self._children, self._chains, self._usage = {}, {}, {}
-        self.shared_resources = frozenset(
-            resource
-            for queue in self._queues.values()
-            for resource, bound in queue.bounds.items()
-            if bound.quota is not None
-        )
+        self.shared_resources = _find_shared_resources(self._queues.values())
         for queue in self._queues.values():
             self._children.setdefault(queue.parent, []).append(queue.name)
         for booking in self._bookings.values():
             self.count_booking(booking)
+
+    def change_bounds(self, queue: Queue) -> None:
+        """Take over other bounds of a queue that is there; what is used of it stays."""
+        self._queues = self._queues | {queue.name: queue}
+        self._chains = {}
+        self.shared_resources = _find_shared_resources(self._queues.values())
 
     def book_pod(self, uid: str, booking: Booking | None) -> None:
         """Set what the pod `uid` counts for in its queue and all queues above."""
@@ -261,6 +262,15 @@ class Queues:
                 within = _raise_shares(within, used_then, added, bound.quota)
         share = beyond if is_over_quota else within
         return is_over_fair_share, is_over_quota, -queue.priority, *share
+
+
+def _find_shared_resources(queues: Iterable[Queue]) -> frozenset[str]:
+    return frozenset(
+        resource
+        for queue in queues
+        for resource, bound in queue.bounds.items()
+        if bound.quota is not None
+    )
 
 
 def _raise_shares(

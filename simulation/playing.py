@@ -86,6 +86,8 @@ class Player:
         self._started_at: dict[str, float] = {}
         self._ended_on: dict[str, list[str]] = {}
         """Keys of the gangs that ended at this moment, by their node."""
+        self._missing: set[str] = set()
+        """Keys of the wanted gangs that have not started."""
         self._draw = Draw()
         self._now = 0.0
         for book in self._books.values():
@@ -97,14 +99,32 @@ class Player:
 
     def play(self, horizon: float, wanted: Iterable[str]) -> Draw:
         """Play until all `wanted` gangs have started, or to the horizon."""
-        missing = set(wanted)
-        self._decide(missing)
+        self.begin(wanted)
+        if not self.advance(horizon):
+            self.find_endless()
+        return self._draw
+
+    def begin(self, wanted: Iterable[str]) -> None:
+        """Decide who starts now; `wanted` are the gangs for which it is played."""
+        self._missing = set(wanted)
+        self._decide(self._missing)
+
+    def advance(self, horizon: float) -> bool:
+        """Play on to the horizon, and return whether all wanted gangs have started by then."""
+        missing = self._missing
         while missing and self._ends and self._ends[0][0] <= horizon:
             self._end_runs()
             self._decide(missing)
-        if missing:
-            self._draw.endless = self._find_endless(missing)
+        return not missing
+
+    @property
+    def draw(self) -> Draw:
+        """What has come out so far."""
         return self._draw
+
+    def find_endless(self) -> None:
+        """Find out who of the wanted gangs waits for work of unknown end; it ends the play."""
+        self._draw.endless = self._find_endless(self._missing)
 
     def _expect_end(self, book: GangBook) -> None:
         """Draw when a gang that runs now will end."""

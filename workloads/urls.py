@@ -6,6 +6,7 @@ from django.views.generic import RedirectView
 from workloads.api import reference_pages
 from workloads.views import (
     actions,
+    alternatives,
     data_delivery,
     details,
     forecasts,
@@ -47,6 +48,11 @@ table: list[URLPattern] = [
         name="workloads-view-delete",
     ),
     path("workloads/<uuid:pk>", details.details, name="workload"),
+    path(
+        "workloads/<uuid:pk>/alternatives",
+        alternatives.workload_alternatives,
+        name="workload-alternatives",
+    ),
     path("workloads/<uuid:pk>/head", details.head, name="workload-head"),
     path("workloads/<uuid:pk>/events", details.events, name="workload-events"),
     path("workloads/<uuid:pk>/pods", details.pods, name="workload-pods"),
@@ -93,6 +99,11 @@ wizard: list[URLPattern] = [
         "workloads/new/<uuid:draft>/preflight",
         wizard_views.show_preflight,
         name="wizard-preflight",
+    ),
+    path(
+        "workloads/new/<uuid:draft>/alternatives",
+        alternatives.draft_alternatives,
+        name="wizard-alternatives",
     ),
     path("templates/design", template_views.design_template, name="template-design"),
     path("templates/<uuid:key>/design", template_views.redesign_template, name="template-redesign"),

@@ -80,7 +80,7 @@ class PreviewView(ArchitectureView):
         tags=["workloads"],
     )
     def post(self, request: Request) -> Response:
-        return Response(_serialize_preview(_judge(self, request)))
+        return Response(_serialize_preview(judge_request(self, request)))
 
 
 class PreflightView(ArchitectureView):
@@ -97,7 +97,7 @@ class PreflightView(ArchitectureView):
         tags=["workloads"],
     )
     def post(self, request: Request) -> Response:
-        judgement = _judge(self, request)
+        judgement = judge_request(self, request)
         checks = [
             {
                 "kind": each.kind,
@@ -110,7 +110,7 @@ class PreflightView(ArchitectureView):
         return Response(_serialize_preview(judgement) | {"checks": checks})
 
 
-def _judge(view: ArchitectureView, request: Request) -> Judgement:
+def judge_request(view: ArchitectureView, request: Request) -> Judgement:
     """Judge the submission of a request; raises what submitting it would raise."""
     submission, project, _ = read_submission(request.data, view.architecture, view.user)
     access.require(view.user, Verb.CREATE, Entity.WORKLOADS, project_scope(project))

@@ -11,6 +11,7 @@ from environments.api.asset_names import build_name_view
 from environments.kinds import TEMPLATE
 from projects.api.name_availability import PATH as NAME_PATH
 from workloads.api import batch, details, lists, pods, previews, submissions, templates
+from workloads.api.alternatives import AlternativesView, SubmissionAlternativesView
 from workloads.api.api_description import NotFoundView, SchemaView
 from workloads.api.excluded_nodes import ExcludedNodesView
 from workloads.api.findings import FindingsView
@@ -51,6 +52,11 @@ def _build_workload_paths(name: str, architecture: Architecture) -> list[URLPatt
             f"workloads/{name}/preflight",
             previews.PreflightView.as_view(architecture=architecture),
             name=f"api-{name}-preflight",
+        ),
+        path(
+            f"workloads/{name}/alternatives",
+            SubmissionAlternativesView.as_view(architecture=architecture),
+            name=f"api-{name}-alternatives",
         ),
         path(
             f"workloads/{name}/<uuid:workload_id>",
@@ -175,6 +181,11 @@ urlpatterns = [
         "org-unit/projects/<int:pk>/metrics",
         ProjectMetricsView.as_view(),
         name="api-project-metrics",
+    ),
+    path(
+        "workloads/<uuid:workload_id>/alternatives",
+        AlternativesView.as_view(),
+        name="api-workload-alternatives",
     ),
     path(
         "workloads/<uuid:workload_id>/forecast",

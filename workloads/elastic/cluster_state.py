@@ -88,11 +88,7 @@ def load_cluster_state(cluster: Cluster, now: datetime) -> ClusterState:
     Where nothing enforces quotas, nothing takes anything back either: all work counts as such that
     keeps what it has, so that nobody gets more than the quota of their project. Raises TooLarge.
     """
-    rows = list(
-        NodeRow.objects.filter(cluster=cluster, is_ready=True, is_schedulable=True)[
-            : MOST_NODES + 1
-        ]
-    )
+    rows = load_open_nodes(cluster)
     pods = _load_pods(cluster.pk)
     if len(rows) > MOST_NODES or len(pods) > MOST_PODS:
         raise TooLarge
@@ -106,6 +102,12 @@ def load_cluster_state(cluster: Cluster, now: datetime) -> ClusterState:
             pods, ShapeBuilder(build_capacities(rows)), NodeDevices(nodes), has_kai=has_kai
         ),
     )
+
+
+def load_open_nodes(cluster: Cluster) -> Sequence[NodeRow]:
+    """Load the nodes that take pods now, one more than is read of a cluster at most. One query."""
+    rows = NodeRow.objects.filter(cluster=cluster, is_ready=True, is_schedulable=True)
+    return list(rows[: MOST_NODES + 1])
 
 
 def build_capacities(rows: Iterable[NodeRow]) -> Sequence[NodeCapacity]:

@@ -30,6 +30,8 @@ from workloads.states import HELD_BY_KUEUE, Status
 
 MOST_AGE = timedelta(minutes=3)
 """After so long a cluster is played forward anew, though nothing changed but the time."""
+STALE_AFTER = timedelta(minutes=3)
+"""For how long a cluster's last answer tells what it has."""
 TOO_LARGE = (
     f"The cluster has more than {cluster_state.MOST_NODES:,} nodes or "
     f"{cluster_state.MOST_PODS:,} unended pods: Muster does not play so many forward."

@@ -102,6 +102,16 @@ class ForecastView:
     now: datetime = field(default_factory=timezone.now)
 
     @property
+    def may_be_sooner(self) -> bool:
+        """Whether it waits for room, so that alternatives can be played."""
+        return self.outlook in (
+            ForecastOutlook.STARTS,
+            ForecastOutlook.NO_END,
+            ForecastOutlook.TOO_LATE,
+            ForecastOutlook.NEVER,
+        )
+
+    @property
     def is_overdue(self) -> bool:
         """Whether it should have started by now."""
         return self.latest_at is not None and self.latest_at <= self.now
@@ -237,9 +247,10 @@ def _explain(outlook: ForecastOutlook, blockers: Sequence[Blocker], workload: Wo
         case ForecastOutlook.STARTS:
             return f"It waits for the end of {names}." if names else ""
         case ForecastOutlook.NO_END:
+            verb = "end" if len(blockers) > 1 else "ends"
             return (
-                f"No forecast: nobody knows when {names or 'what it waits for'} ends. A time limit "
-                f"would tell it, or {FEWEST_RUNS} runs like it that have ended."
+                f"No forecast: nobody knows when {names or 'what it waits for'} {verb}. A time "
+                f"limit would tell it, or {FEWEST_RUNS} runs like it that have ended."
             )
         case ForecastOutlook.TOO_LATE:
             return "It is not likely to start within 24 hours."

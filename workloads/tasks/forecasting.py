@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -13,12 +13,11 @@ from clusters.tasks import claim_task
 from console.celery import step
 from workloads import journal
 from workloads.forecasting import forecast_cluster
+from workloads.forecasting.cluster_forecast import STALE_AFTER
 from workloads.models import FORECAST_AGE, ClusterForecast
 
 log = logging.getLogger(__name__)
 
-STALE_AFTER = timedelta(minutes=3)
-"""For how long a cluster's last answer tells what it has."""
 TURN_SECONDS = 60.0
 """Seconds of one turn after which no other cluster is begun: the next turn goes on."""
 SHORT_SECONDS = 0.5

@@ -24,6 +24,7 @@ from projects.models import Project, User
 from projects.permissions import Entity, Verb
 from projects.scopes import project_scope
 from workloads import journal
+from workloads.alternatives.spec_changes import find_spec_change
 from workloads.forms import draft_templates, start_form, workload_copies
 from workloads.forms.project_assets import MAX_CARDS
 from workloads.forms.steps import Step
@@ -31,11 +32,16 @@ from workloads.forms.template_form import build_existing_template_values
 from workloads.forms.wizard_draft import WizardDraft
 from workloads.forms.workload_copies import AvailableAssets
 from workloads.models import Draft, Workload
+from workloads.placement_rules import load_pools
 from workloads.specs import Spec, UnreadableSpec, decode_spec
 
 SUBMITTED = "submitted"
 DATA_WORKERS_PARAMETER = "data_workers"
 """The parameter of a copy's address with the number of data workers that it is to have."""
+CHANGE_PARAMETER = "change"
+"""The parameter of a copy's address with the key of a change (`alternatives.spec_changes`)."""
+PROJECT_PARAMETER = "project"
+"""The parameter of a copy's address with the number of the project where it is to be launched."""
 MOST_DRAFTS = 50
 """Drafts of one person; the oldest are deleted when there are more."""
 
@@ -67,21 +73,7 @@ def build_copy_data(request: Request, key: str) -> dict[str, Any]:
     """
     visible = Workload.objects.visible_to(request.user).select_related("project__cluster")
     workload: Workload = get_object_or_404(visible, pk=_parse_uuid(key, "workload"))
-    project = (
-        workload.project
-        if is_permitted(
-            request.user, Verb.CREATE, Entity.WORKLOADS, project_scope(workload.project_id)
-        )
-        else None
-    )
-    if project is None:
-        project = (
-            list_permitted_projects(request.user, Verb.CREATE, Entity.WORKLOADS)
-            .select_related("cluster")
-            .order_by("name")
-            .first()
-        )
-    assert project is not None
+    project = _find_project(request, workload.project)
     try:
         spec = decode_spec(workload.spec)
     except UnreadableSpec as error:
@@ -89,7 +81,7 @@ def build_copy_data(request: Request, key: str) -> dict[str, Any]:
             f"{workload.name} was submitted by another version of Muster and cannot be copied: "
             f"{error}."
         ) from error
-    spec = _set_data_workers(spec, request)
+    spec = _apply_change(_set_data_workers(spec, request), project, request)
     name, used = journal.suggest_free_name(project, workload.name), list(workload.assets.all())
     data, notes = workload_copies.build_copy_data(
         spec, project=project, name=name, assets=_load_assets(project), used=used
@@ -97,6 +89,49 @@ def build_copy_data(request: Request, key: str) -> dict[str, Any]:
     for note in notes:
         messages.info(request, note)
     return data
+
+
+def build_changed_draft_data(request: Request, key: str) -> dict[str, Any]:
+    """Build the data of a copy of a person's own draft, changed as the address says."""
+    draft = get_draft(request, _parse_uuid(key, "draft"))
+    filling = WizardDraft(draft.data, request.user)
+    if filling.project is None or filling.find_invalid_step(Step.REVIEW) is not None:
+        return dict(draft.data)
+    project = _find_project(request, filling.project)
+    spec = _apply_change(filling.build_spec(), project, request)
+    return workload_copies.build_draft_data(
+        spec,
+        project=project,
+        name=journal.suggest_free_name(project, spec.name),
+        assets=_load_assets(project),
+        used={each.asset for each in filling.used_assets},
+    )
+
+
+def _find_project(request: Request, usual: Project) -> Project:
+    """Return where a copy is launched: the project of the address, the usual one, or any other.
+
+    The first of these in which the person may launch.
+    """
+    permitted = list_permitted_projects(request.user, Verb.CREATE, Entity.WORKLOADS).select_related(
+        "cluster"
+    )
+    named = parse_number(request.GET.get(PROJECT_PARAMETER, ""))
+    project = None if named is None else permitted.filter(pk=named).first()
+    if project is None and is_permitted(
+        request.user, Verb.CREATE, Entity.WORKLOADS, project_scope(usual.pk)
+    ):
+        project = usual
+    project = project or permitted.order_by("name").first()
+    assert project is not None
+    return project
+
+
+def _apply_change(spec: Spec, project: Project, request: Request) -> Spec:
+    """Return the spec with the change that the address names; the same where it has none such."""
+    key = request.GET.get(CHANGE_PARAMETER, "")
+    change = find_spec_change(spec, load_pools(project), key) if key else None
+    return spec if change is None else change.spec
 
 
 def _set_data_workers(spec: Spec, request: Request) -> Spec:

@@ -62,17 +62,17 @@ class LogViewer:
         items = [] if window is None else self._serialize_lines(window, chosen)
         is_over = not items and logstate.is_over(current, self.choice, chosen)
         state = self._reporter.build_state(current, chosen, is_over=is_over)
-        events = [] if state is None else [_format_event("state", state)]
+        events = [] if state is None else [format_event("state", state)]
         if window is not None:
             self._cursor = window.end
             if items:
-                events.append(_format_event("lines", items, window.end))
+                events.append(format_event("lines", items, window.end))
             elif is_over and not self._has_sent_gaps:
                 gaps = list(loglines.serialize_last_gaps(window, {log.pk: log for log in chosen}))
-                events += [_format_event("gaps", gaps, window.end)] if gaps else []
+                events += [format_event("gaps", gaps, window.end)] if gaps else []
                 self._has_sent_gaps = True
         if is_over and current.is_settled:
-            events.append(_format_event("over", {}))
+            events.append(format_event("over", {}))
             self.is_over = True
         return events
 
@@ -130,7 +130,7 @@ def _build_events(
         connections.close_all()
 
 
-def _format_event(name: str, data: object, cursor: Cursor | None = None) -> str:
+def format_event(name: str, data: object, cursor: Cursor | None = None) -> str:
     """Format one event. With a cursor, a browser that comes back goes on from there."""
     place = "" if cursor is None else f"id: {windows.format_cursor(cursor)}\n"
     return f"{place}event: {name}\ndata: {loglines.encode_text(data)}\n\n"

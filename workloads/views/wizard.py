@@ -72,6 +72,8 @@ def start_draft(request: Request) -> HttpResponse:
         )
     if "copy" in request.GET:
         data = drafting.build_copy_data(request, request.GET["copy"])
+    elif "draft" in request.GET:
+        data = drafting.build_changed_draft_data(request, request.GET["draft"])
     else:
         data = (
             drafting.build_template_data(request, request.GET["template"])

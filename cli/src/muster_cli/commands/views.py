@@ -72,19 +72,33 @@ def explain_workload(
 @click.command("forecast")
 @workload_argument
 @project_option
+@click.option(
+    "--alternatives",
+    is_flag=True,
+    help="Say instead what would let it start sooner; takes up to 20 seconds.",
+)
 @output_option
 @pass_invocation
 def forecast_start(
-    invocation: Invocation, workload: str, project: str | None, output: OutputFormat
+    invocation: Invocation,
+    workload: str,
+    project: str | None,
+    alternatives: bool,
+    output: OutputFormat,
 ) -> None:
     """Say when WORKLOAD is likely to start, and how often such forecasts were right."""
     session = invocation.session
     found = actions.get_workload(session, workload, invocation.choose_project(project))
-    forecast = actions.get_forecast(session, str(found["id"]))
+    get, describe = (
+        (actions.get_alternatives, descriptions.describe_alternatives)
+        if alternatives
+        else (actions.get_forecast, descriptions.describe_forecast)
+    )
+    answer = get(session, str(found["id"]))
     if output in (OutputFormat.JSON, OutputFormat.YAML):
-        write_value(forecast, output, invocation.terminal)
+        write_value(answer, output, invocation.terminal)
         return
-    for line in descriptions.describe_forecast(forecast):
+    for line in describe(answer):
         invocation.terminal.write_line(line)
 
 

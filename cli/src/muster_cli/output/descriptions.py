@@ -155,6 +155,35 @@ def _describe_watch(radar: Item) -> str:
     return "It runs, and nothing is known to be wrong."
 
 
+def describe_alternatives(found: Mapping[str, Any]) -> Iterator[str]:
+    """Describe what would let a workload start sooner, and when it starts as it is."""
+    if found["message"]:
+        yield f"Nothing was played. {found['message']}"
+        return
+    as_it_is = found["asItIs"]
+    yield f"As it is: {_describe_start(as_it_is) if as_it_is else 'not known in the time played'}."
+    for each in found["alternatives"]:
+        yield f"{each['title']}: {_describe_start(each)}{_describe_gain(each['soonerBySeconds'])}."
+    if not found["alternatives"] and not (as_it_is and as_it_is["atOnce"]):
+        yield "Nothing that was tried lets it start clearly sooner."
+
+
+def _describe_start(start: Mapping[str, Any]) -> str:
+    if start["atOnce"]:
+        return "starts at once"
+    if start["likelyAt"]:
+        return f"likely {moments.format_moment(start['likelyAt'])}"
+    words = {
+        "never": "does not start by itself",
+        "no-end": "nobody knows when what it waits for ends",
+    }
+    return words.get(start["outlook"], "not within 24 hours")
+
+
+def _describe_gain(seconds: int | None) -> str:
+    return f", {moments.describe_duration(seconds)} sooner" if seconds else ""
+
+
 def describe_forecast(forecast: Mapping[str, Any]) -> Iterator[str]:
     """Describe when a workload is likely to start, with the forecast's age and its record."""
     yield forecast["message"]

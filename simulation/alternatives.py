@@ -1,0 +1,281 @@
+"""What would help one gang that waits: the same cluster played forward with one thing otherwise.
+
+Each alternative is played with the same run lengths, draw by draw, so that what differs between two
+starts comes of the alternative alone.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from scheduling.deciding import book_gang
+from scheduling.gangs import GangBook, build_gang_book
+from scheduling.shapes import ShapeNames
+from scheduling.state import ClusterState, Gang, Queue
+from simulation.forecasts import INTERVAL, LEAST_STARTS, Outlook, find_quantile
+from simulation.never import find_never
+from simulation.playing import MOST_BLOCKERS, Draw, Player, Precision, choose_precision
+from simulation.run_lengths import RunLengths
+from simulation.world import World, build_world, scale_state
+
+MOST_DRAWS = 20
+MOST_FOUND = 5
+"""Alternatives that are followed, those that start first in the first draw."""
+FIRST_STAGE = 60.0
+STAGE_FACTOR = 2.0
+"""All are played side by side, for so many seconds at first, then each time for so much longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """The gang as it would wait, and what else would be otherwise."""
+
+    key: str
+    gang: Gang
+    ended: str = ""
+    """Key of a gang that would end now."""
+    queue: Queue | None = None
+    """A queue with other bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativeStart:
+    """When the gang would start, in seconds from the state's `now`, as a `StartForecast` has it."""
+
+    key: str
+    outlook: Outlook
+    draws: int
+    likely: float | None = None
+    earliest: float | None = None
+    latest: float | None = None
+    sooner_share: float = 0.0
+    """In which share of the draws it starts sooner than as it is."""
+    blockers: Sequence[str] = ()
+    """Keys of the gangs whose ends it waits for as it is."""
+
+
+@dataclass(slots=True)
+class _Track:
+    """One alternative, or the gang as it is, with what its draws have shown."""
+
+    alternative: Alternative
+    world: World
+    is_base: bool
+    """Whether it is the gang as it is."""
+    starts: list[float | None] = field(default_factory=list)
+    sooner: int = 0
+    is_endless: bool = False
+    blockers: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def gang_key(self) -> str:
+        return self.alternative.gang.key
+
+    @property
+    def is_at_once(self) -> bool:
+        """Whether it starts now, which no other draw changes."""
+        return self.starts == [0.0]
+
+    def note(self, outcome: "_Outcome") -> AlternativeStart:
+        """Take in what one draw has shown, and return what all of them say."""
+        self.starts.append(outcome.start)
+        self.sooner += outcome.is_sooner
+        self.is_endless = self.is_endless or self.gang_key in outcome.draw.endless
+        if self.is_base:
+            self.blockers |= dict.fromkeys(outcome.draw.blockers.get(self.gang_key, ()))
+            self.blockers |= dict.fromkeys(outcome.draw.holders)
+        return self._summarize()
+
+    def _summarize(self) -> AlternativeStart:
+        key, draws = self.alternative.key, len(self.starts)
+        blockers = list(self.blockers)[:MOST_BLOCKERS]
+        started = sum(start is not None for start in self.starts)
+        likely = find_quantile(self.starts, 0.5)
+        if likely is None or started < LEAST_STARTS * draws:
+            outlook = Outlook.NO_END if self.is_endless else Outlook.TOO_LATE
+            return AlternativeStart(key, outlook, draws, blockers=blockers)
+        return AlternativeStart(
+            key,
+            Outlook.STARTS,
+            draws,
+            likely,
+            find_quantile(self.starts, INTERVAL[0]),
+            find_quantile(self.starts, INTERVAL[1]),
+            self.sooner / draws,
+            blockers,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """When the gang of a track started in one draw.
+
+    It is the start of the gang as it is where it was not sooner.
+    """
+
+    track: _Track
+    start: float | None
+    is_sooner: bool
+    draw: Draw
+
+
+def play_alternatives(
+    state: ClusterState,
+    lengths: Mapping[str, RunLengths],
+    alternatives: Sequence[Alternative],
+    *,
+    seed: int,
+    horizon: float,
+    most_seconds: float,
+) -> Iterator[AlternativeStart]:
+    """Yield when a gang would start, the soonest first, and again as more draws tell more.
+
+    The first alternative is the gang as it is; no other is played beyond its start. What is not
+    known after `most_seconds` is not yielded any more.
+    """
+    end = time.monotonic() + most_seconds
+    known = {key: each for key, each in lengths.items() if each.is_known}
+    tracks: list[_Track] = []
+    for track in _build_tracks(state, alternatives):
+        if find_never(replace(track.world, books=track.world.books[-1:])):
+            yield AlternativeStart(track.alternative.key, Outlook.NEVER, 0)
+        else:
+            tracks.append(track)
+    precision = _choose_precision(tracks)
+    for number in range(MOST_DRAWS):
+        build = partial(Player, lengths=known, seed=f"{seed} {number}", precision=precision)
+        race = _Race(tracks, build)
+        outcomes = race.run(horizon, end)
+        if number == 0:
+            for outcome in outcomes:
+                yield outcome.track.note(outcome)
+        else:
+            settled = list(outcomes)
+            # A draw that is cut off has those alone that start soon: it would not be like others.
+            if not race.is_cut:
+                yield from [outcome.track.note(outcome) for outcome in settled]
+        tracks = _choose_followed(tracks)
+        if race.is_cut or all(track.is_base for track in tracks):
+            return
+
+
+def _choose_followed(tracks: Sequence[_Track]) -> list[_Track]:
+    """Return the gang as it is, and what helped most so far and may still turn out otherwise."""
+    base = [track for track in tracks if track.is_base]
+    if any(track.is_at_once for track in base):
+        return base
+    found = [track for track in tracks if track.sooner and not track.is_base]
+    found.sort(key=lambda track: min(start for start in track.starts if start is not None))
+    return [*base, *(track for track in found[:MOST_FOUND] if not track.is_at_once)]
+
+
+def _choose_precision(tracks: Sequence[_Track]) -> Precision:
+    books = tracks[0].world.books if tracks else ()
+    waiting = sum(bool(book.waiting) and book.active_count < book.min_member for book in books)
+    return choose_precision(waiting, len(books) - waiting)
+
+
+class _Race:
+    """One draw of some alternatives, played side by side up to the start of the gang as it is."""
+
+    def __init__(self, tracks: Sequence[_Track], build: Callable[[World], Player]) -> None:
+        self._open = list(tracks)
+        self._build = build
+        self._players: dict[str, Player] = {}
+        self._bound: float | None = None
+        """When the gang starts as it is."""
+        self._found = 0
+        self.is_cut = False
+        """Whether its time was over before all was known."""
+
+    def run(self, horizon: float, end: float) -> Iterator[_Outcome]:
+        """Yield what comes of each; nothing of those behind the first `MOST_FOUND`."""
+        stage = 0.0
+        while self._open:
+            for track in list(self._open):
+                if time.monotonic() >= end:
+                    self.is_cut = True
+                    return
+                if not track.is_base and self._found == MOST_FOUND:
+                    self._open.remove(track)
+                    continue
+                outcome = self._advance(track, stage, horizon)
+                if outcome is not None:
+                    self._open.remove(track)
+                    self._found += outcome.is_sooner
+                    yield outcome
+            stage = min(horizon, max(FIRST_STAGE, stage * STAGE_FACTOR))
+
+    def _advance(self, track: _Track, stage: float, horizon: float) -> _Outcome | None:
+        """Play one on; return what came of it, or None while that is open."""
+        key, bound = track.alternative.key, self._bound
+        player = self._players.get(key)
+        if player is None:
+            player = self._players[key] = self._build(track.world)
+            player.begin([track.gang_key])
+        last = horizon if bound is None else bound
+        has_started = player.advance(min(stage, last))
+        if not has_started and stage < last:
+            return None
+        # Players of large clusters are large.
+        del self._players[key]
+        if not has_started:
+            if track.is_base:
+                player.find_endless()
+            return _Outcome(track, bound, False, player.draw)
+        start = player.draw.starts[track.gang_key]
+        if track.is_base:
+            self._bound = start
+        is_sooner = not track.is_base and (bound is None or start < bound)
+        return _Outcome(track, start, is_sooner, player.draw)
+
+
+def _build_tracks(state: ClusterState, alternatives: Sequence[Alternative]) -> Iterator[_Track]:
+    """Yield each alternative with its world; the world without the gang is built once."""
+    if not alternatives:
+        return
+    keys = {each.gang.key for each in alternatives}
+    others = [gang for gang in state.gangs if gang.key not in keys]
+    # Scaled together: amounts of one resource have one unit in all of them.
+    scaled = scale_state(
+        replace(
+            state,
+            gangs=[*others, *(each.gang for each in alternatives)],
+            queues=[*state.queues, *(each.queue for each in alternatives if each.queue)],
+        )
+    )
+    gangs = scaled.gangs[len(others) :]
+    queues = iter(scaled.queues[len(state.queues) :])
+    base = build_world(
+        replace(
+            scaled,
+            gangs=scaled.gangs[: len(others)],
+            queues=scaled.queues[: len(state.queues)],
+        )
+    )
+    unify = ShapeNames().unify
+    for alternative, gang in zip(alternatives, gangs, strict=True):
+        queue = next(queues) if alternative.queue else None
+        book = build_gang_book(gang, unify)
+        world = _vary_world(base, book, alternative.ended, queue)
+        yield _Track(alternative, world, is_base=alternative is alternatives[0])
+
+
+def _vary_world(base: World, book: GangBook, ended: str, queue: Queue | None) -> World:
+    """Return the world with one more gang, and without one that ends now."""
+    queues, room, state = base.queues.fork(), base.room, base.state
+    if queue is not None:
+        queues.change_bounds(queue)
+        changed = [queue if each.name == queue.name else each for each in state.queues]
+        state = replace(state, queues=changed)
+    books = list(base.books)
+    gone = next((each for each in books if each.key == ended), None) if ended else None
+    if gone is not None:
+        room = room.copy()
+        for pod in gone.placed.values():
+            room.remove_pod(pod)
+        book_gang(queues, base.shapes, gone, -1)
+        books.remove(gone)
+    book_gang(queues, base.shapes, book)
+    return replace(base, state=state, queues=queues, room=room, books=[*books, book])

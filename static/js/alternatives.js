@@ -1,0 +1,33 @@
+// What would help: [data-alternatives="/url"] shows what that address sends, each time that more is known.
+(() => {
+  "use strict";
+
+  const follow = (box) => {
+    if (box.following) return;
+    box.following = true;
+    const source = new EventSource(box.dataset.alternatives);
+    const stop = () => source.close();
+    source.addEventListener("alternatives", (event) => {
+      if (!box.isConnected) { stop(); return; }
+      box.innerHTML = JSON.parse(event.data);
+    });
+    source.addEventListener("over", stop);
+    // It would be played from the beginning again.
+    source.addEventListener("error", () => {
+      stop();
+      if (!box.isConnected) return;
+      const words = document.createElement("p");
+      words.textContent = "The connection broke before all was known. Open this again to play it once more.";
+      box.append(words);
+    });
+    document.addEventListener("muster:closed", () => { if (!box.isConnected) stop(); });
+  };
+
+  const start = (root) => {
+    if (root.matches?.("[data-alternatives]")) follow(root);
+    root.querySelectorAll?.("[data-alternatives]").forEach(follow);
+  };
+
+  document.addEventListener("htmx:load", (event) => start(event.detail.elt));
+  start(document);
+})();

@@ -1,0 +1,210 @@
+"""What would help a workload or a draft: the changes, the question out of rows, the pages."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from clusters.models import Cluster
+from projects.models import User
+from tests.cast import Cast, a_spec
+from tests.workloads.waiting_rows import add_ended_run, add_node, add_workload
+from workloads.alternatives import AnswerBoard, CannotAsk, ask_for_workload, ask_simulator
+from workloads.alternatives.asking import AT_ONCE
+from workloads.alternatives.questions import BASE, MOST_ENDED
+from workloads.alternatives.spec_changes import find_spec_change, list_spec_changes
+from workloads.manifests.placement import NO_POOLS, NodePools
+from workloads.models import Draft, Workload
+from workloads.specs import (
+    Compute,
+    ElasticSettings,
+    Gpus,
+    Preemptibility,
+    Priority,
+    Spec,
+    encode_spec,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def with_gpus(spec: Spec, gpus: Gpus) -> Spec:
+    return replace(spec, setup=replace(spec.setup, compute=Compute(gpus=gpus)))
+
+
+def list_titles(spec: Spec, pools: NodePools = NO_POOLS) -> list[str]:
+    return [each.title for each in list_spec_changes(spec, pools, has_kai=True)]
+
+
+def test_what_a_submission_can_have_less_of(cast: Cast) -> None:
+    spec = with_gpus(a_spec(cast.team_a, "wide", workers=8), Gpus(4))
+    spec = replace(
+        spec,
+        lifecycle=replace(spec.lifecycle, preemptibility=Preemptibility.NON_PREEMPTIBLE),
+    )
+    changes = {each.key: each.spec for each in list_spec_changes(spec, NO_POOLS, has_kai=True)}
+    assert [
+        changes[key].workers for key in ("workers-most", "workers-half", "workers-quarter")
+    ] == [*(6, 4, 2)]
+    assert changes["gpus-half"].setup.compute.gpus.devices == 2
+    assert changes["gpus-one"].setup.compute.gpus.devices == 1
+    assert changes["preemptible"].is_preemptible
+    assert changes["priority"].lifecycle.priority is Priority.MEDIUM_LOW
+    assert not changes["priority"].is_preemptible
+    assert {"preemptible", "priority"}.isdisjoint(
+        each.key for each in list_spec_changes(spec, NO_POOLS, has_kai=False)
+    )
+
+
+def test_an_elastic_one_gets_a_lower_minimum_and_one_gpu_a_part(cast: Cast) -> None:
+    spec = a_spec(cast.team_a, "elastic", workers=7)
+    spec = with_gpus(replace(spec, elastic=ElasticSettings(8, 16)), Gpus(1))
+    changes = {each.key: each.spec for each in list_spec_changes(spec, NO_POOLS, has_kai=True)}
+    assert [changes[key].elastic for key in ("minimum-half", "minimum-least")] == [
+        ElasticSettings(4, 16),
+        ElasticSettings(2, 16),
+    ]
+    assert "workers-half" not in changes
+    assert changes["portion-half"].setup.compute.gpus.portion == Decimal("0.50")
+    least = replace(spec, elastic=ElasticSettings(2, 16))
+    assert not any("at least" in title for title in list_titles(least))
+
+
+def test_other_pools_are_those_that_the_project_may_use(cast: Cast) -> None:
+    spec = a_spec(cast.team_a, "pooled")
+    spec = replace(spec, setup=replace(spec.setup, node_pools=("a100",)))
+    labels = {name: ("pool", name) for name in ("a100", "h100", "t4")}
+    assert "In node pool t4" in list_titles(spec, NodePools(labels))
+    limited = NodePools(labels, default_names=("a100", "h100"))
+    assert "In node pool h100" in list_titles(spec, limited)
+    assert "In node pool t4" not in list_titles(spec, limited)
+    found = find_spec_change(spec, limited, "pools-any")
+    assert found is not None
+    assert found.spec.setup.node_pools == ()
+    assert find_spec_change(spec, limited, "pool-t4") is None
+
+
+@pytest.fixture
+def waiting(cast: Cast) -> Workload:
+    """Two GPUs, both taken: one by what the reader sees, one by what they do not."""
+    Cluster.objects.filter(pk=cast.cluster.pk).update(
+        last_seen_at=timezone.now(), unreachable_since=None
+    )
+    add_node(cast, gpus=2)
+    add_workload(cast.team_a, "mine", node="node-1")
+    add_workload(cast.team_b, "secret", node="node-1")
+    for number in range(3):
+        add_ended_run(cast.team_a, f"short{number}", 1.0)
+    return add_waiting(cast)
+
+
+def add_waiting(cast: Cast) -> Workload:
+    spec = with_gpus(a_spec(cast.team_a, "waits", workers=1), Gpus(1))
+    workload = add_workload(cast.team_a, "waits", spec=encode_spec(spec), max_pods=None)
+    return load(workload)
+
+
+def load(workload: Workload) -> Workload:
+    return Workload.objects.select_related("project__cluster").get(pk=workload.pk)
+
+
+def ask(workload: Workload, user: User) -> AnswerBoard:
+    question = ask_for_workload(workload, user)
+    board = AnswerBoard(question)
+    for answer in ask_simulator(question, user.pk):
+        board.note(answer)
+    return board
+
+
+def test_it_names_what_the_reader_sees_and_no_other(cast: Cast, waiting: Workload) -> None:
+    titles = {each.title for each in ask(waiting, cast.bob).list_best()}
+    assert "If mine (team-a) ended" in titles
+    assert "If work of another project ended" in titles
+    assert not any("secret" in title for title in titles)
+    every = {each.title for each in ask(waiting, cast.alice).list_best()}
+    assert "If secret (team-b) ended" in every
+
+
+def test_a_question_is_bounded(cast: Cast, waiting: Workload) -> None:
+    for number in range(10):
+        add_workload(cast.team_a, f"more{number}", node="node-1")
+    question = ask_for_workload(waiting, cast.alice)
+    ended = [each for each in question.places[0].alternatives if each.ended]
+    assert len(ended) == MOST_ENDED
+    assert question.places[0].alternatives[0].key == BASE
+
+
+def test_what_is_refused_is_not_offered(
+    cast: Cast, waiting: Workload, django_assert_max_num_queries: object
+) -> None:
+    offers = ask_for_workload(waiting, cast.bob).offers
+    assert "portion-half" not in offers or offers["portion-half"].project == cast.team_a.pk
+    Cluster.objects.filter(pk=cast.cluster.pk).update(last_seen_at=None)
+    with pytest.raises(CannotAsk, match="does not answer"):
+        ask_for_workload(load(waiting), cast.bob)
+
+
+def test_one_person_asks_once_at_a_time_and_few_at_once(cast: Cast, waiting: Workload) -> None:
+    question = ask_for_workload(waiting, cast.bob)
+    open_ones: list[Iterator[object]] = []
+    try:
+        for user_id in range(1, AT_ONCE + 1):
+            answers = ask_simulator(question, user_id)
+            next(answers)
+            open_ones.append(answers)
+        with pytest.raises(CannotAsk, match="Your last question"):
+            next(ask_simulator(question, 1))
+        with pytest.raises(CannotAsk, match="Others are asking"):
+            next(ask_simulator(question, 99))
+    finally:
+        for answers in open_ones:
+            answers.close()  # type: ignore[attr-defined]
+    assert list(ask_simulator(question, 1))
+
+
+def read_events(client: Client, address: str) -> list[str]:
+    answer = client.get(address, headers={"Accept": "text/event-stream"})
+    body = b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
+    assert body.rstrip().endswith("data: {}")
+    return [json.loads(each) for each in re.findall(r"event: alternatives\ndata: (.*)", body)]
+
+
+def test_the_page_streams_what_helps_with_a_button_for_a_copy(
+    cast: Cast, waiting: Workload, client: Client
+) -> None:
+    client.force_login(cast.bob)
+    address = f"/workloads/{waiting.pk}/alternatives"
+    assert f'data-alternatives="{address}"' in client.get(address).content.decode()
+    last = read_events(client, address)[-1]
+    assert "If mine (team-a) ended" in last
+    assert "secret" not in last
+    assert "By what is known now" in last
+    whole = client.get(f"{address}?played=1").content.decode()
+    assert "If mine (team-a) ended" in whole
+    client.force_login(cast.mallory)
+    assert client.get(address).status_code == 404
+    Workload.objects.filter(pk=waiting.pk).update(status="Running")
+    client.force_login(cast.bob)
+    assert "It does not wait any more." in read_events(client, address)[-1]
+
+
+def test_a_copy_is_filled_with_the_change(cast: Cast, waiting: Workload, client: Client) -> None:
+    client.force_login(cast.bob)
+    spec = with_gpus(a_spec(cast.team_a, "wide", workers=4), Gpus(2))
+    wide = add_workload(cast.team_a, "wide", spec=encode_spec(spec))
+    client.get(f"/workloads/new?copy={wide.pk}&change=workers-half&project={cast.team_a.pk}")
+    draft = Draft.objects.latest("updated_at")
+    assert draft.data["setup"]["workers"] == ["2"]
+    client.get(f"/workloads/new?draft={draft.pk}&change=gpus-half")
+    changed = Draft.objects.latest("updated_at")
+    assert changed.pk != draft.pk
+    assert changed.data["setup"]["gpu_devices"] == ["1"]
+    client.get(f"/workloads/new?copy={wide.pk}&change=no-such")
+    assert Draft.objects.latest("updated_at").data["setup"]["workers"] == ["4"]
+    client.force_login(cast.mallory)
+    assert client.get(f"/workloads/new?draft={draft.pk}").status_code == 404
