@@ -146,6 +146,8 @@ BODIES: Mapping[str, Callable[[World], Any]] = {
     "POST /api/v1/workloads/distributed": lambda world: a_body(world.cast),
     "POST /api/v1/workloads/distributed/preview": lambda world: a_body(world.cast),
     "POST /api/v1/workloads/distributed/preflight": lambda world: a_body(world.cast),
+    "POST /api/v1/workloads/distributed/alternatives": lambda world: a_body(world.cast),
+    "POST /api/v1/workloads/trainings/alternatives": build_standard,
     "POST /api/v1/workloads/trainings": build_standard,
     "POST /api/v1/workloads/trainings/preflight": build_standard,
     "POST /api/v1/workloads/trainings/preview": build_standard,

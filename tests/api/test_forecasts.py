@@ -2,11 +2,13 @@
 
 from django.utils import timezone
 
-from tests.api.calling import Caller
-from tests.cast import Cast
+from clusters.models import Cluster
+from tests.api.calling import Caller, a_body
+from tests.cast import Cast, a_spec
 from tests.workloads.test_forecast_pages import add_forecast
-from tests.workloads.waiting_rows import add_record, add_workload
+from tests.workloads.waiting_rows import add_node, add_record, add_workload
 from workloads.models import Workload
+from workloads.specs import encode_spec
 
 
 def test_a_forecast_names_what_the_reader_sees(cast: Cast) -> None:
@@ -53,3 +55,29 @@ def test_only_what_waits_is_found_by_its_likely_start(cast: Cast) -> None:
     for condition in ("likelyStartAt>=2026-01-01T00:00:00Z", "likelyStartAt!=2026-01-01T00:00:00Z"):
         found = Caller(cast.bob)("GET", f"/workloads?filterBy={condition}")["workloads"]
         assert [each["name"] for each in found] == ["waits"]
+
+
+def test_alternatives_are_played_for_what_waits_and_what_is_not_made_yet(cast: Cast) -> None:
+    waits = add_workload(cast.team_a, "waits")
+    bob = Caller(cast.bob)
+    address = f"/workloads/{waits.pk}/alternatives"
+    answer = bob("GET", address)
+    assert answer == {
+        "message": "Its cluster does not answer.",
+        "asItIs": None,
+        "alternatives": [],
+    }
+    Cluster.objects.filter(pk=cast.cluster.pk).update(last_seen_at=timezone.now())
+    add_node(cast, gpus=1)
+    running = add_workload(cast.team_a, "running", node="node-1")
+    spec = a_spec(cast.team_a, "waits", workers=1)
+    Workload.objects.filter(pk=waits.pk).update(spec=encode_spec(spec))
+    answer = bob("GET", address)
+    assert answer["asItIs"]["outlook"] == "no-end"
+    ended = next(each for each in answer["alternatives"] if each["workloadId"])
+    assert (ended["workloadId"], ended["atOnce"]) == (str(running.pk), True)
+    assert bob("GET", f"/workloads/{running.pk}/alternatives")["message"] == "It does not wait."
+    Caller(cast.mallory)("GET", address, status=404)
+    planned = bob("POST", "/workloads/distributed/alternatives", a_body(cast))
+    assert planned["message"] == ""
+    assert planned["asItIs"] is not None

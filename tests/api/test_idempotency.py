@@ -29,6 +29,8 @@ OTHERS = {
     "/api/v1/token/device/claim",
     "/api/v1/workloads/distributed/preview",
     "/api/v1/workloads/distributed/preflight",
+    "/api/v1/workloads/distributed/alternatives",
+    "/api/v1/workloads/trainings/alternatives",
     "/api/v1/workloads/trainings/preflight",
     "/api/v1/workloads/trainings/preview",
     "/api/v1/authorization/permitted-scopes",

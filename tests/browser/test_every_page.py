@@ -68,6 +68,7 @@ UNSEEN: dict[str, str] = {
             "wizard-templates",
             "wizard-machines",
             "wizard-preflight",
+            "wizard-alternatives",
         ),
         PARTS,
     ),
@@ -249,6 +250,7 @@ VISITS: dict[str, list[str]] = {
         "/workloads/{running}/timeline",
         "/workloads/{pending}/logs",
     ],
+    "workload-alternatives": ["/workloads/{pending}/alternatives?played=1"],
     "workload-pods": ["/workloads/{running}/pods", "/workloads/{failed}/pods"],
     "wizard": [
         "/workloads/new/{draft}/start",

@@ -39,6 +39,7 @@ OTHER_ENDS = {
     "/telemetry": "What `muster project get` and `muster top` show, as series of numbers.",
     "/metrics": "Series for pictures.",
     "/preview": "`muster submit --dry-run` asks for the preflight, which has the same and more.",
+    "/alternatives": "`muster forecast --alternatives` once it waits; before, the wizard's review.",
     "/findings": "`muster why` says what is wrong now; what is over is among `muster events`.",
     "/excluded-nodes": "`muster api`: a choice that one makes on the page of what was found.",
     "/progress": "`muster list -o wide` says how far each is; the loss is for pictures.",

@@ -90,6 +90,12 @@ def test_a_forecast_says_when_what_waits_starts(bob: CommandLine) -> None:
     assert bob("forecast", "train1").out == "It does not wait.\n"
 
 
+def test_alternatives_of_a_cluster_that_does_not_answer_say_so(bob: CommandLine) -> None:
+    shown = bob("forecast", "waiting", "--alternatives").out
+    assert shown.startswith("Nothing was played. ")
+    assert bob("forecast", "waiting", "--alternatives", "-o", "json").parse()["asItIs"] is None
+
+
 def test_a_dry_run_shows_objects_and_fit_and_submits_nothing(bob: CommandLine) -> None:
     shown = bob(*SUBMIT, "dry", "--workers", "3", "--dry-run", "--", "python", "a b.py").out
     assert "kind: PyTorchJob" in shown

@@ -171,6 +171,8 @@ EVERYBODYS = {
         "api-distributed-preview",
         "api-trainings-preview",
         "api-distributed-preflight",
+        "api-distributed-alternatives",
+        "api-trainings-alternatives",
         "api-trainings-preflight",
         "api-schema",
     ),

@@ -401,6 +401,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
         for name in (
             *(
                 "workload",
+                "workload-alternatives",
                 "workload-head",
                 "workload-events",
                 "workload-pods",
@@ -428,6 +429,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
     "wizard-templates": {"GET": OWN},
     "wizard-machines": {"GET": OWN},
     "wizard-preflight": {"GET": OWN},
+    "wizard-alternatives": {"GET": OWN},
     "api-workloads": {"GET": SIGNED_IN},
     "api-workloads-count": {"GET": SIGNED_IN},
     "api-workloads-name": {"GET": parse_need("workloads:create", "anywhere")},
@@ -447,6 +449,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
             "api-workload-findings",
             "api-workload-timeline",
             "api-workload-forecast",
+            "api-workload-alternatives",
             "api-workload-metrics",
             "api-pod-metrics",
             "api-pod-logs",
@@ -459,6 +462,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
             (f"api-{kind}", {"POST": parse_need("workloads:create", hidden=400)}),
             (f"api-{kind}-preview", {"POST": parse_need("workloads:create", hidden=400)}),
             (f"api-{kind}-preflight", {"POST": parse_need("workloads:create", hidden=400)}),
+            (f"api-{kind}-alternatives", {"POST": parse_need("workloads:create", hidden=400)}),
             (f"api-{kind}-one", {"GET": _WORKLOAD["view"], "DELETE": _WORKLOAD["delete"]}),
             (f"api-{kind}-suspend", {"POST": _WORKLOAD["edit"]}),
             (f"api-{kind}-resume", {"POST": _WORKLOAD["edit"]}),

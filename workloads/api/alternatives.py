@@ -40,7 +40,7 @@ _MAYBE_INTEGER: Schema = {"type": ["integer", "null"]}
 _MAYBE_MOMENT: Schema = {"type": ["string", "null"], "format": "date-time"}
 _MAYBE_TEXT: Schema = {"type": ["string", "null"]}
 _START: dict[str, Schema] = {
-    "outlook": enum_schema(*Outlook),
+    "outlook": enum_schema(*(each.value for each in Outlook)),
     "atOnce": describe_schema(BOOLEAN, "Whether it would start now."),
     "likelyAt": describe_schema(_MAYBE_MOMENT, "It starts before in half of the draws."),
     "earliestAt": _MAYBE_MOMENT,
