@@ -1,9 +1,15 @@
 """How long forecasts of a whole cluster take, beside a simulator of few lines in the same run."""
 
+import contextlib
 import heapq
+import math
+import pickle
+import subprocess
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 from figures import Aim, Figures
@@ -12,11 +18,14 @@ from benchmarks.forecasting.worlds import HOUR
 from benchmarks.scheduling import Scene, make_scene
 from scheduling import ClusterState, Gang, decide
 from simulation import RunLengths, forecast_starts
+from simulation.alternatives import Alternative
 
 SCENES = ((Scene(100, 500, False), Aim(5.0)), (Scene(500, 5000, False), Aim(60.0)))
 NAIVE_ENDS = 3
 """After how many ends the naive simulator is stopped: each of them takes as long."""
 TEMPLATES = 40
+ROOT = Path(__file__).resolve().parent.parent.parent
+ALTERNATIVE_SECONDS = 15.0
 
 
 def measure_speed(*, is_quick: bool) -> None:
@@ -43,6 +52,62 @@ def measure_speed(*, is_quick: bool) -> None:
         running = sum(any(pod.node for pod in gang.pods) for gang in state.gangs)
         ratio = taken / max(1, draws) / (per_end * running)
         figures.add(f"{name}, a draw as a share of {running} naive ends", ratio)
+        measure_alternatives(figures, name, state, lengths)
+
+
+def measure_alternatives(
+    figures: Figures, name: str, state: ClusterState, lengths: Mapping[str, RunLengths]
+) -> None:
+    """Measure what would help one that waits in the middle, in the process that pages ask."""
+    waiting = sorted(
+        (gang for gang in state.gangs if not any(pod.node for pod in gang.pods)),
+        key=lambda gang: (-gang.priority, gang.created_at),
+    )
+    gang = waiting[len(waiting) // 2]
+    place = (state, lengths, list_alternatives(state, gang))
+    began = time.perf_counter()
+    with subprocess.Popen(
+        [sys.executable, "-m", "simulation.alternatives_process"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with process.stdin:
+            pickle.dump(([place], 1, ALTERNATIVE_SECONDS), process.stdin)
+        found: dict[str, float] = {}
+        with contextlib.suppress(EOFError):
+            while True:
+                answer = pickle.load(process.stdout)
+                if answer.sooner_share:
+                    found.setdefault(answer.key, time.perf_counter() - began)
+    first, last = min(found.values(), default=math.nan), max(found.values(), default=math.nan)
+    figures.add(f"{name}, first alternative, s", first, Aim(2.0))
+    figures.add(f"{name}, last of {len(found)} alternatives, s", last, Aim(15.0))
+
+
+def list_alternatives(state: ClusterState, gang: Gang) -> Sequence[Alternative]:
+    """Return what pages ask of one gang: less of it, more for it, and the end of others."""
+    running = sorted(
+        (each for each in state.gangs if any(pod.node for pod in each.pods)),
+        key=lambda each: (each.queue != gang.queue, -len(each.pods), each.key),
+    )
+    parts = {
+        max(1, len(gang.pods) * quarters // 4): f"{quarters} quarters" for quarters in (3, 2, 1)
+    }
+    return [
+        Alternative("as it is", gang),
+        *(
+            Alternative(
+                key, replace(gang, pods=gang.pods[:pods], min_member=min(gang.min_member, pods))
+            )
+            for pods, key in parts.items()
+            if pods < len(gang.pods)
+        ),
+        *(Alternative(f"priority {each}", replace(gang, priority=each)) for each in (75, 100)),
+        *(Alternative(f"end of {each.key}", gang, ended=each.key) for each in running[:3]),
+    ]
 
 
 def draw_lengths(state: ClusterState) -> Mapping[str, RunLengths]:
