@@ -10,6 +10,7 @@
     source.addEventListener("alternatives", (event) => {
       if (!box.isConnected) { stop(); return; }
       box.innerHTML = JSON.parse(event.data);
+      window.muster?.freshen(box);
     });
     source.addEventListener("over", stop);
     // It would be played from the beginning again.
