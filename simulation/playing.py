@@ -158,6 +158,10 @@ class Player:
         last = max(first, self._now + max(MERGED_SECONDS, self._merged_share * self._now))
         if not self._merged_share:
             last = first
+        self._end_runs_until(last)
+
+    def _end_runs_until(self, last: float) -> None:
+        """End the runs whose time has come, one after the other."""
         self._ended_on = {}
         while self._ends and self._ends[0][0] <= last:
             self._now, key, version = heapq.heappop(self._ends)
