@@ -80,7 +80,8 @@ def test_more_quota_shortens_one_wait_and_lengthens_another() -> None:
     assert max(uneven[key] for key in uneven if key[0] == "a") < max(
         even[key] for key in even if key[0] == "a"
     )
-    assert "b0" in even and "b0" not in uneven
+    assert "b0" in even
+    assert "b0" not in uneven
 
 
 def test_who_has_the_quota_takes_back_what_others_borrowed() -> None:
@@ -127,7 +128,8 @@ def test_it_says_how_far_it_came() -> None:
     state = build_state([build_gang("g", 10.0)], {"a": 4})
     assert replay_history(state, {}, end=HOUR).until == HOUR
     found = replay_history(state, {}, end=HOUR, most_seconds=0.0)
-    assert found.until == 0.0 and not found.starts
+    assert found.until == 0.0
+    assert not found.starts
 
 
 def test_the_same_past_gives_the_same_answer() -> None:

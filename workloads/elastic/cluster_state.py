@@ -155,19 +155,28 @@ def _count_devices(row: NodeRow) -> int:
 
 def load_queues(cluster: Cluster) -> Sequence[Queue]:
     """Load the queues of the cluster's projects, and above them those of departments. One query."""
+    return build_queues(load_queue_projects(cluster))
+
+
+def load_queue_projects(cluster: Cluster) -> Sequence[Project]:
+    """Load the projects of a cluster that have a queue there, with their departments. One query."""
+    rows = Project.objects.filter(cluster=cluster, removed_at=None)
+    return list(rows.select_related("department"))
+
+
+def build_queues(projects: Iterable[Project]) -> Sequence[Queue]:
+    """Build the queues of a cluster's projects, and above them those of their departments."""
     members: dict[int, list[Project]] = defaultdict(list)
-    for project in Project.objects.filter(cluster=cluster, removed_at=None).select_related(
-        "department"
-    ):
+    for project in projects:
         members[project.department_id].append(project)
     queues = []
-    for projects in members.values():
-        department = projects[0].department
+    for of_one in members.values():
+        department = of_one[0].department
         name = department_queue_name(department)
-        there = [each.shares for each in projects if each.deleted_at is None]
+        there = [each.shares for each in of_one if each.deleted_at is None]
         shares = derive_parent_shares(department.shares, there)
         queues.append(_build_queue(name, "", department.name, shares))
-        queues += [_build_queue(each.queue, name, each.name, each.shares) for each in projects]
+        queues += [_build_queue(each.queue, name, each.name, each.shares) for each in of_one]
     return queues
 
 

@@ -6,10 +6,12 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import simulation
 from scheduling import ClusterState
 from simulation import RunLengths, StartForecast
+from simulation.history import Replay
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +34,33 @@ def simulate_apart(
     most_seconds: float = MOST_SECONDS,
 ) -> Mapping[str, StartForecast]:
     """Return what `simulation.forecast_starts` does. Raises SimulatorFailed."""
-    question = pickle.dumps((state, dict(lengths), seed, horizon, most_seconds))
+    question = (state, dict(lengths), seed, horizon, most_seconds)
+    forecasts: Mapping[str, StartForecast] = ask_apart("simulation", question, most_seconds)
+    return forecasts
+
+
+def replay_apart(
+    state: ClusterState,
+    lengths: Mapping[str, float],
+    *,
+    end: float,
+    most_seconds: float = MOST_SECONDS,
+) -> Replay:
+    """Return what `simulation.history.replay_history` does. Raises SimulatorFailed."""
+    question = (state, dict(lengths), end, most_seconds)
+    replay: Replay = ask_apart("simulation.replay_process", question, most_seconds)
+    return replay
+
+
+def ask_apart(module: str, question: object, most_seconds: float) -> Any:
+    """Return what a module answers to a question, in a process of its own.
+
+    Raises SimulatorFailed.
+    """
     try:
         process = subprocess.run(
-            [sys.executable, "-m", "simulation"],
-            input=question,
+            [sys.executable, "-m", module],
+            input=pickle.dumps(question),
             capture_output=True,
             timeout=most_seconds,
             cwd=FOLDER,
@@ -48,10 +72,10 @@ def simulate_apart(
         ) from error
     if process.returncode:
         log.error(
-            "the simulator ended with %d: %s",
+            "%s ended with %d: %s",
+            module,
             process.returncode,
             process.stderr.decode(errors="replace")[-MOST_ERROR_CHARACTERS:],
         )
         raise SimulatorFailed("The simulator failed; the worker's log says why.")
-    forecasts: Mapping[str, StartForecast] = pickle.loads(process.stdout)  # noqa: S301
-    return forecasts
+    return pickle.loads(process.stdout)  # noqa: S301
