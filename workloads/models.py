@@ -32,11 +32,27 @@ from workloads.radar_models import RadarFinding, RadarWatch
 from workloads.specs import Framework
 from workloads.states import GONE, BadgeLook, Status
 from workloads.time_machine_models import StateBlock, StateBookmark, StateDelta
+from workloads.trial_models import (
+    MOST_OPEN_TRIALS,
+    MOST_TRIALS,
+    MOST_TRIALS_OF_ONE,
+    OPEN_TRIALS,
+    TRIAL_AGE,
+    TRIAL_WINDOW,
+    QuotaTrial,
+    TrialStatus,
+)
 
 __all__ = [
     "FORECAST_AGE",
     "MOST_FORECASTS",
+    "MOST_OPEN_TRIALS",
+    "MOST_TRIALS",
+    "MOST_TRIALS_OF_ONE",
     "NO_LIKELY_START",
+    "OPEN_TRIALS",
+    "TRIAL_AGE",
+    "TRIAL_WINDOW",
     "Attempt",
     "ClusterForecast",
     "DataPreparation",
@@ -56,6 +72,7 @@ __all__ = [
     "MetricSeries",
     "Pod",
     "Position",
+    "QuotaTrial",
     "RadarFinding",
     "RadarWatch",
     "RankDelivery",
@@ -66,6 +83,7 @@ __all__ = [
     "StateBookmark",
     "StateDelta",
     "TrainingProgress",
+    "TrialStatus",
     "UsedAsset",
     "Workload",
     "WorkloadForecast",

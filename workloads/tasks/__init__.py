@@ -25,6 +25,7 @@ from workloads.tasks.scaling import scale, scale_all
 from workloads.tasks.sweeping import sweep
 from workloads.tasks.teardown import remove, stop, tidy, tidy_data
 from workloads.tasks.training_progress import follow_training
+from workloads.tasks.trials import play_trials
 from workloads.tasks.watching import watch_workloads
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "limit",
     "measure",
     "measure_all",
+    "play_trials",
     "poll",
     "poll_all",
     "provision",
@@ -77,6 +79,7 @@ _EVERY = {
     "workloads.tasks.sampling.thin": 3600,
     "workloads.tasks.accounting.account_gpu_hours": 60,
     "workloads.tasks.forecasting.forecast_all": 20,
+    "workloads.tasks.trials.play_trials": 20,
     "workloads.recording.turns.record_state": 30,
 }
 

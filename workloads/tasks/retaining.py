@@ -1,5 +1,5 @@
 """Deletion of data whose retention is over: deleted workloads, events, abandoned drafts and
-sessions, logs, entries of the ledger, forecasts, past states.
+sessions, logs, entries of the ledger, forecasts, past states, quota trials.
 """
 
 from collections.abc import Iterable
@@ -14,11 +14,13 @@ from django.utils import timezone
 from console.celery import step
 from workloads import logbook
 from workloads.models import (
+    TRIAL_AGE,
     Draft,
     Event,
     ForecastRecord,
     LedgerEntry,
     LedgerLoss,
+    QuotaTrial,
     StateBlock,
     StateBookmark,
     StateDelta,
@@ -57,6 +59,7 @@ def retain() -> None:
     oldest_forecast = now - timedelta(days=options.forecast_days)
     _delete_in_batches(ForecastRecord.objects.filter(made_at__lt=oldest_forecast))
     _delete_past_states(now)
+    _delete_in_batches(QuotaTrial.objects.filter(created_at__lt=now - TRIAL_AGE))
     _delete_in_batches(Draft.objects.filter(updated_at__lt=now - DRAFT_AGE))
     _delete_in_batches(Session.objects.filter(expire_date__lt=now))
 

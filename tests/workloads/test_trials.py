@@ -1,0 +1,340 @@
+"""Quota trials: rows of the past as a question, two replays of it, and what is made of them."""
+
+import uuid
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from clusters.models import NodePool
+from scheduling import CPU, GPU, MEMORY, ClusterState, Gang, Preemptibility
+from simulation.history import replay_history
+from tests.cast import Cast, a_spec
+from tests.workloads.table_rows import NOON
+from tests.workloads.trial_rows import (
+    RecordingReplayer,
+    add_nodes,
+    add_run,
+    add_trial,
+    build_spec,
+    change_quota,
+)
+from workloads.forecasting.simulator_process import SimulatorFailed
+from workloads.models import TRIAL_WINDOW, LedgerEntry, QuotaTrial, TrialStatus
+from workloads.specs import Gpus
+from workloads.tasks import retain
+from workloads.tasks import trials as steps
+from workloads.trials import TrialResult, past_work, play_trial
+from workloads.trials.changes import Change, ChangeKind
+from workloads.trials.node_kinds import load_node_kinds, resize_kinds
+from workloads.trials.past_work import load_past_work
+from workloads.trials.results import decode_result, encode_result
+
+BEGIN = NOON - TRIAL_WINDOW
+HOUR = 3600.0
+
+
+def find_gang(state: ClusterState, attempt: object) -> Gang:
+    return next(gang for gang in state.gangs if gang.key == str(attempt))
+
+
+def play(cast: Cast, *changes: Change) -> RecordingReplayer:
+    replayer = RecordingReplayer()
+    play_trial(add_trial(cast, *changes), NOON, replayer)
+    return replayer
+
+
+def test_what_ran_in_the_window_comes_as_it_came(cast: Cast) -> None:
+    at = NOON - timedelta(days=2)
+    spec = replace(
+        a_spec(cast.team_a, "gang"),
+        setup=build_spec(cast.team_a, "x", 4).setup,
+    )
+    workload = add_run(cast.team_a, "gang", at, waited=60, ran=HOUR, spec=spec, preemptible=False)
+    key = str(workload.attempts.get().pk)
+    replayer = play(cast)
+    (gang,) = replayer.states[0].gangs
+    assert (gang.key, gang.queue, gang.min_member) == (key, "team-a", 3)
+    assert gang.created_at == at.timestamp()
+    assert gang.preemptibility is Preemptibility.NON_PREEMPTIBLE
+    assert {pod.shape.amounts[GPU] for pod in gang.pods} == {4}
+    assert gang.pods[0].shape.amounts[CPU] == 1
+    assert gang.pods[0].shape.amounts[MEMORY] == 10**9
+    assert replayer.lengths == {key: HOUR}
+
+
+def test_what_ran_at_the_begin_runs_on_for_the_rest(cast: Cast) -> None:
+    add_run(cast.team_a, "old", BEGIN - timedelta(hours=2), ran=3 * HOUR)
+    replayer = play(cast)
+    (gang,) = replayer.states[0].gangs
+    assert list(replayer.lengths.values()) == [HOUR]
+    assert gang.created_at < replayer.states[0].now
+
+
+def test_who_waited_at_the_begin_comes_after_those_who_ran(cast: Cast) -> None:
+    add_run(cast.team_a, "waited", BEGIN - timedelta(hours=9), waited=10 * HOUR)
+    add_run(cast.team_a, "later", BEGIN - timedelta(hours=1), waited=3 * HOUR)
+    state = play(cast).states[0]
+    moments = [gang.created_at for gang in state.gangs]
+    assert state.now < moments[0] < moments[1] < BEGIN.timestamp()
+
+
+def test_what_goes_on_has_no_length(cast: Cast) -> None:
+    add_run(cast.team_a, "runs", NOON - timedelta(hours=2), ran=None)
+    add_run(cast.team_a, "waits", NOON - timedelta(hours=1), waited=None)
+    replayer = play(cast)
+    assert len(replayer.states[0].gangs) == 2
+    assert replayer.lengths == {}
+
+
+def test_what_is_not_played_is_counted(cast: Cast) -> None:
+    at = NOON - timedelta(days=1)
+    add_run(cast.team_a, "over", BEGIN - timedelta(days=1), ran=60)
+    add_run(cast.team_a, "given-up", at, waited=None, ended_at=NOON, status="Stopped")
+    add_run(cast.team_a, "unreadable", at, spec_version=77)
+    kept = add_run(cast.team_a, "kept", at)
+    for workload in (kept.pk, uuid.uuid4()):
+        LedgerEntry.objects.create(
+            day=at.date(), project=cast.team_a, workload=workload, workload_name="w"
+        )
+    past = load_past_work(cast.cluster, BEGIN, NOON)
+    assert len(past.runs) == 1
+    assert (past.never_started, past.unreadable, past.deleted, past.is_cut) == (1, 1, 1, False)
+
+
+def test_the_newest_are_played_where_there_are_too_many(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        add_run(cast.team_a, f"w{number}", NOON - timedelta(hours=9 - number))
+    monkeypatch.setattr(past_work, "MOST_ATTEMPTS", 3)
+    past = load_past_work(cast.cluster, BEGIN, NOON)
+    assert [run.came_at.hour for run in past.runs] == [4, 5, 6]
+    assert past.is_cut
+    monkeypatch.setattr(past_work, "MOST_PODS", 2)
+    past = load_past_work(cast.cluster, BEGIN, NOON)
+    assert [run.came_at.hour for run in past.runs] == [5, 6]
+
+
+def test_a_workload_keeps_to_its_nodes(cast: Cast) -> None:
+    pool = NodePool.objects.create(
+        cluster=cast.cluster, name="big", label_key="pool", label_value="big"
+    )
+    add_nodes(cast, 8, labels={"pool": "big"})
+    cast.cluster.nodes.create(name="other", is_ready=True, gpus=8, cpu=8, memory=1 << 36)
+    cast.team_a.node_pools.add(pool)
+    at = NOON - timedelta(days=1)
+    limited = add_run(cast.team_a, "limited", at).attempts.get().pk
+    free = add_run(cast.team_b, "free", at).attempts.get().pk
+    state = play(cast).states[0]
+    assert list(find_gang(state, limited).pods[0].shape.mismatches) == ["other"]
+    assert not find_gang(state, free).pods[0].shape.mismatches
+
+
+def test_a_shared_device_counts_as_a_whole_one(cast: Cast) -> None:
+    compute = replace(
+        build_spec(cast.team_a, "x").setup.compute, gpus=Gpus(devices=1, memory="10G")
+    )
+    setup = replace(build_spec(cast.team_a, "x").setup, compute=compute)
+    spec = build_spec(cast.team_a, "share", setup=setup)
+    add_run(cast.team_a, "share", NOON - timedelta(days=1), spec=spec)
+    (run,) = load_past_work(cast.cluster, BEGIN, NOON).runs
+    assert run.gpus == 1
+
+
+def test_the_queries_do_not_grow_with_the_past(cast: Cast) -> None:
+    def count() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            load_past_work(cast.cluster, BEGIN, NOON)
+        return len(queries)
+
+    add_run(cast.team_a, "first", NOON - timedelta(hours=1))
+    before = count()
+    for number in range(10):
+        add_run(cast.team_b, f"w{number}", NOON - timedelta(hours=1))
+    assert count() == before
+
+
+def test_the_tried_quota_is_that_of_the_second_replay_alone(cast: Cast) -> None:
+    add_nodes(cast, 8)
+    add_run(cast.team_a, "w", NOON - timedelta(hours=1))
+    replayer = play(
+        cast,
+        change_quota(cast.team_a, "6"),
+        change_quota(cast.team_b, "", "gpu_limit"),
+        Change(ChangeKind.DEPARTMENT, str(cast.research.pk), "research", "gpu_limit", "", "7"),
+    )
+    before, after = (
+        {queue.name: queue.bounds[GPU] for queue in state.queues} for state in replayer.states
+    )
+    assert (before["team-a"].quota, after["team-a"].quota) == (2, 6)
+    assert before["team-b"] == after["team-b"]
+    (parent,) = before.keys() - {"team-a", "team-b"}
+    assert (before[parent].quota, after[parent].quota, after[parent].limit) == (4, 8, 7)
+    cast.team_a.refresh_from_db()
+    assert cast.team_a.gpu_quota == 2
+
+
+def test_nodes_are_of_one_kind_by_gpus_type_and_pools(cast: Cast) -> None:
+    NodePool.objects.create(cluster=cast.cluster, name="big", label_key="p", label_value="1")
+    add_nodes(cast, 8, 8, 4, 0)
+    cast.cluster.nodes.filter(name="node-1").update(labels={"p": "1"})
+    cast.cluster.nodes.create(name="closed", is_ready=True, is_schedulable=False, gpus=8)
+    kinds = load_node_kinds(cast.cluster)
+    assert [(kind.label, kind.count) for kind in kinds] == [
+        ("8 × H100", 1),
+        ("8 × H100 (big)", 1),
+        ("4 × H100", 1),
+        ("no GPU, 64 cores", 1),
+    ]
+
+
+def test_nodes_are_added_and_removed(cast: Cast) -> None:
+    add_nodes(cast, 8, 8, 4, labels={"kubernetes.io/hostname": "x", "zone": "a"})
+    (large, small) = load_node_kinds(cast.cluster)
+    nodes = resize_kinds([large, small], {large.key: 1, small.key: 3})
+    assert [node.name for node in nodes] == ["node-0", "node-2", "node-2+1", "node-2+2"]
+    assert nodes[-1].labels == {"kubernetes.io/hostname": "node-2+2", "zone": "a"}
+    assert nodes[1].labels["kubernetes.io/hostname"] == "x"
+    assert cast.cluster.nodes.count() == 3
+    add_run(cast.team_a, "w", NOON - timedelta(hours=1))
+    change = Change(ChangeKind.NODES, small.key, small.label, "count", "1", "3")
+    states = play(cast, change).states
+    assert [len(state.nodes) for state in states] == [3, 5]
+
+
+def test_more_quota_shortens_the_wait_of_one_and_lengthens_that_of_another(cast: Cast) -> None:
+    """A whole trial with the simulator itself: 12 runs of an hour on 4 GPUs."""
+    add_nodes(cast, 4)
+    for project in (cast.team_a, cast.team_b):
+        for number in range(6):
+            add_run(
+                project,
+                f"w{number}",
+                NOON - timedelta(days=1) + timedelta(seconds=number),
+                waited=5 * HOUR,
+                gpus=2,
+                preemptible=False,
+            )
+    changes = (change_quota(cast.team_a, "4"), change_quota(cast.team_b, "0"))
+    result = play_trial(add_trial(cast, *changes), NOON, replay_history)
+    team_a, team_b = sorted(result.projects, key=lambda each: each.name)
+    assert team_a.truth.median == team_b.truth.median == 5 * HOUR
+    assert team_a.after.median < team_a.before.median == pytest.approx(2.5 * HOUR, abs=90)
+    assert (team_b.before.unstarted, team_b.after.unstarted) == (0, 6)
+    assert team_b.after.median > team_b.before.median
+    assert result.total.count == 12
+    assert result.is_whole
+    assert decode_result(encode_result(result)) == result
+
+
+def test_both_replays_count_as_far_as_the_shorter_came(cast: Cast) -> None:
+    add_run(cast.team_a, "early", NOON - timedelta(days=20), waited=60)
+    add_run(cast.team_a, "late", NOON - timedelta(days=2), waited=60)
+    until = NOON - timedelta(days=10)
+    result = play_trial(add_trial(cast), NOON, RecordingReplayer(until))
+    assert (result.until, result.is_whole, result.total.count) == (until, False, 1)
+
+
+def test_who_waits_still_counts_for_as_long_as_it_has(cast: Cast) -> None:
+    add_run(cast.team_a, "waits", NOON - timedelta(hours=3), waited=None, gpus=2)
+    result = play_trial(add_trial(cast), NOON, RecordingReplayer())
+    (team_a,) = result.projects
+    assert (team_a.truth.median, team_a.truth.unstarted) == (3 * HOUR, 1)
+    assert (team_a.truth.gpu_hours, team_a.before.gpu_hours) == (6.0, 0.0)
+
+
+def test_the_step_plays_the_oldest_and_keeps_the_result(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now()
+    add_run(cast.team_a, "w", now - timedelta(hours=3))
+    first = add_trial(cast, created_at=now - timedelta(minutes=2))
+    second = add_trial(cast, asked_by=cast.bob)
+    monkeypatch.setattr(
+        steps, "play_trial", lambda trial, at: play_trial(trial, at, RecordingReplayer())
+    )
+    steps.play_trials()
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert (first.status, first.trouble, second.status) == (TrialStatus.DONE, "", "waiting")
+    assert decode_result(first.result).total.count == 1
+    assert first.computed_at is not None
+    steps.play_trials()
+    second.refresh_from_db()
+    assert second.status == TrialStatus.DONE
+
+
+def test_a_replay_in_a_process_of_its_own_answers(cast: Cast) -> None:
+    add_nodes(cast, 4)
+    add_run(cast.team_a, "w", NOON - timedelta(hours=1), waited=60)
+    result = play_trial(add_trial(cast), NOON)
+    assert (result.total.count, result.total.after.unstarted) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(SimulatorFailed("It took too long."), "It took too long."), (KeyError("x"), "log says what")],
+)
+def test_one_that_fails_says_so(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
+) -> None:
+    def fail(trial: QuotaTrial, now: datetime) -> None:
+        raise error
+
+    monkeypatch.setattr(steps, "play_trial", fail)
+    trial = add_trial(cast)
+    steps.play_trials()
+    trial.refresh_from_db()
+    assert trial.status == TrialStatus.FAILED
+    assert words in trial.trouble
+
+
+def test_a_cancelled_one_stays_cancelled(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cancel(trial: QuotaTrial, now: datetime) -> TrialResult:
+        QuotaTrial.objects.filter(pk=trial.pk).update(
+            status="failed", trouble="alice cancelled it."
+        )
+        return play_trial(trial, now, RecordingReplayer())
+
+    monkeypatch.setattr(steps, "play_trial", cancel)
+    trial = add_trial(cast)
+    steps.play_trials()
+    trial.refresh_from_db()
+    assert (trial.status, trial.trouble, trial.result) == ("failed", "alice cancelled it.", {})
+
+
+def test_one_whose_worker_died_is_played_again_once(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        steps, "play_trial", lambda trial, at: play_trial(trial, at, RecordingReplayer())
+    )
+    long_ago = timezone.now() - timedelta(minutes=11)
+    trial = add_trial(cast, status="running", began_at=long_ago, tries=1)
+    steps.play_trials()
+    trial.refresh_from_db()
+    assert (trial.status, trial.tries) == (TrialStatus.DONE, 2)
+    QuotaTrial.objects.update(status="running", began_at=long_ago)
+    steps.play_trials()
+    trial.refresh_from_db()
+    assert trial.status == TrialStatus.FAILED
+    assert "twice" in trial.trouble
+
+
+def test_no_second_one_is_played_beside_the_first(cast: Cast) -> None:
+    add_trial(cast, status="running", began_at=timezone.now())
+    waiting = add_trial(cast, asked_by=cast.bob)
+    steps.play_trials()
+    waiting.refresh_from_db()
+    assert waiting.status == TrialStatus.WAITING
+
+
+def test_old_trials_are_forgotten(cast: Cast) -> None:
+    add_trial(cast, status="done", created_at=timezone.now() - timedelta(days=31))
+    kept = add_trial(cast, status="done", created_at=timezone.now() - timedelta(days=29))
+    retain()
+    assert list(QuotaTrial.objects.all()) == [kept]

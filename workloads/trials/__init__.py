@@ -1,0 +1,18 @@
+"""Quota trials: a cluster's last 30 days played again with other quotas, weights and nodes."""
+
+from workloads.trials.changes import Change, ChangeKind, decode_changes, encode_changes
+from workloads.trials.node_kinds import NodeKind, load_node_kinds
+from workloads.trials.playing import play_trial
+from workloads.trials.results import TrialResult, decode_result
+
+__all__ = [
+    "Change",
+    "ChangeKind",
+    "NodeKind",
+    "TrialResult",
+    "decode_changes",
+    "decode_result",
+    "encode_changes",
+    "load_node_kinds",
+    "play_trial",
+]

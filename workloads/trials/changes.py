@@ -1,0 +1,83 @@
+"""What a trial changes: one value of a project, a department, or a kind of nodes each."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from projects.models import Department, Project
+
+SHARE_FIELDS = ("gpu_quota", "gpu_limit", "over_quota_weight")
+"""What is tried of a project or a department."""
+COUNT_FIELD = "count"
+MOST_CHANGES = 2_000
+FIELD_WORDS = {
+    "gpu_quota": "GPU quota",
+    "gpu_limit": "GPU limit",
+    "over_quota_weight": "over-quota weight",
+    COUNT_FIELD: "nodes",
+}
+
+
+class ChangeKind(StrEnum):
+    """What a change is of."""
+
+    PROJECT = "project"
+    DEPARTMENT = "department"
+    NODES = "nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One value that is tried; "" is none: unlimited, or the sum of a department's projects."""
+
+    kind: ChangeKind
+    id: str
+    """The id of the row, or the key of the kind of nodes."""
+    name: str
+    """How it was called then."""
+    field: str
+    before: str
+    after: str
+
+    @property
+    def words(self) -> str:
+        """What is changed of it."""
+        return FIELD_WORDS.get(self.field, self.field)
+
+
+def encode_changes(changes: Iterable[Change]) -> list[dict[str, str]]:
+    """Return changes as JSON."""
+    return [asdict(change) for change in changes]
+
+
+def decode_changes(data: Any) -> Sequence[Change]:
+    """Return the changes that `encode_changes` encoded."""
+    return [Change(ChangeKind(each["kind"]), *_list_texts(each)) for each in data]
+
+
+def _list_texts(data: Mapping[str, Any]) -> Iterable[str]:
+    return (str(data[name]) for name in ("id", "name", "field", "before", "after"))
+
+
+def change_projects(projects: Iterable[Project], changes: Iterable[Change]) -> None:
+    """Set the tried values on rows of projects and of their departments; nothing is saved."""
+    by_row: dict[tuple[ChangeKind, str], list[Change]] = {}
+    for change in changes:
+        by_row.setdefault((change.kind, change.id), []).append(change)
+    for project in projects:
+        # Each project has its department as an object of its own.
+        _set_values(project, by_row.get((ChangeKind.PROJECT, str(project.pk)), ()))
+        department = project.department
+        _set_values(department, by_row.get((ChangeKind.DEPARTMENT, str(department.pk)), ()))
+
+
+def _set_values(row: Project | Department, changes: Iterable[Change]) -> None:
+    for change in changes:
+        setattr(row, change.field, Decimal(change.after) if change.after else None)
+
+
+def list_node_counts(changes: Iterable[Change]) -> Mapping[str, int]:
+    """Return the tried numbers of nodes, by the key of their kind."""
+    return {change.id: int(change.after) for change in changes if change.kind is ChangeKind.NODES}

@@ -1,0 +1,228 @@
+"""What ran and waited in a cluster in the last days, out of rows, to be played again."""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from django.db.models import Q, QuerySet
+
+from clusters.models import Cluster, NodePool
+from console.chunks import split_chunks
+from projects.models import Project
+from workloads.elastic.cluster_state import find_priority
+from workloads.fit.demand import WorkloadDemand
+from workloads.kube_objects import Object
+from workloads.manifests.placement import NodePools, build_placement
+from workloads.models import Attempt, LedgerEntry, Workload
+from workloads.specs import UnreadableSpec, decode_spec
+from workloads.states import Status
+
+MOST_ATTEMPTS = 10_000
+MOST_PODS = 50_000
+"""Newest attempts of one cluster that are played again, and all of their pods."""
+MOST_POOLS = 500
+QUEUED = (Status.PENDING.value,)
+"""Statuses in which an attempt waits for nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroup:
+    """Equal pods: what each requests, and which nodes they accept; no `gpus`: a shared device."""
+
+    gpus: Decimal | None
+    cpu: Decimal
+    memory: int
+    placement: Object
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """An attempt as it was: what it asked for, when it came, started and ended."""
+
+    key: str
+    project: int
+    queue: str
+    priority: int
+    is_preemptible: bool
+    starts_together: bool
+    groups: Sequence[PodGroup]
+    came_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+    @property
+    def gpus(self) -> Decimal:
+        """Its GPUs; a shared device counts as one."""
+        one = Decimal(1)
+        return sum(
+            ((one if each.gpus is None else each.gpus) * each.count for each in self.groups),
+            Decimal(0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PastWork:
+    """The attempts of a time, the oldest first, and how many are not among them."""
+
+    runs: Sequence[PastRun]
+    is_cut: bool = False
+    """Whether there were more than are played: the oldest are missing then."""
+    never_started: int = 0
+    """Attempts that were stopped before they started: nobody knows how long they would have run."""
+    unreadable: int = 0
+    deleted: int = 0
+    """Workloads that the ledger has, and whose rows are gone."""
+
+
+class _AttemptValues(NamedTuple):
+    id: int
+    workload_id: uuid.UUID
+    requested_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    status: str
+    workload__released_at: datetime | None
+
+
+class _Ask(NamedTuple):
+    """What a workload asks for: the same in each of its attempts."""
+
+    project: int
+    queue: str
+    priority: int
+    is_preemptible: bool
+    starts_together: bool
+    groups: Sequence[PodGroup]
+
+
+def load_past_work(cluster: Cluster, begin: datetime, now: datetime) -> PastWork:
+    """Load the attempts that waited or ran in a cluster since `begin`.
+
+    Four queries, and one for some hundreds of workloads.
+    """
+    found = _load_attempts(cluster, begin, now)
+    rows = [row for row in found[:MOST_ATTEMPTS] if _is_played(row)]
+    asks = _load_asks(cluster, dict.fromkeys(row.workload_id for row in rows))
+    runs: list[PastRun] = []
+    pods = unreadable = 0
+    is_cut = len(found) > MOST_ATTEMPTS
+    for row in rows:
+        ask = asks.get(row.workload_id)
+        if ask is None:
+            unreadable += 1
+            continue
+        pods += sum(group.count for group in ask.groups)
+        if pods > MOST_PODS:
+            is_cut = True
+            break
+        runs.append(PastRun(str(row.id), *ask, row.requested_at, row.started_at, _find_end(row)))
+    runs.reverse()
+    return PastWork(
+        runs,
+        is_cut,
+        sum(_was_given_up(row) for row in found[:MOST_ATTEMPTS]),
+        unreadable,
+        _count_deleted(cluster, begin),
+    )
+
+
+def _load_attempts(cluster: Cluster, begin: datetime, now: datetime) -> Sequence[_AttemptValues]:
+    """Load the attempts of a time, the newest first, one more than is played."""
+    rows: QuerySet[Attempt] = Attempt.objects.filter(
+        Q(ended_at=None) | Q(ended_at__gt=begin), workload__cluster=cluster, requested_at__lt=now
+    )
+    values = rows.order_by("-requested_at", "-pk").values_list(*_AttemptValues._fields)
+    return [_AttemptValues(*each) for each in values[: MOST_ATTEMPTS + 1]]
+
+
+def _find_end(row: _AttemptValues) -> datetime | None:
+    return row.ended_at or row.workload__released_at
+
+
+def _was_given_up(row: _AttemptValues) -> bool:
+    return row.started_at is None and _find_end(row) is not None
+
+
+def _is_played(row: _AttemptValues) -> bool:
+    """Return whether it ran, or waits for nodes still."""
+    return row.started_at is not None or (_find_end(row) is None and row.status in QUEUED)
+
+
+def _load_asks(cluster: Cluster, workloads: Iterable[uuid.UUID]) -> Mapping[uuid.UUID, _Ask]:
+    """Load what workloads ask for; those whose project has no queue any more are left out."""
+    pools = _load_pools(cluster)
+    asks: dict[uuid.UUID, _Ask] = {}
+    fields = (
+        *("id", "project_id", "project__queue", "project__removed_at", "priority", "preemptible"),
+        "spec",
+    )
+    for keys in split_chunks(list(workloads)):
+        for row in Workload.objects.filter(pk__in=keys).order_by().values(*fields):
+            ask = None if row["project__removed_at"] else _build_ask(row, pools)
+            if ask is not None:
+                asks[row["id"]] = ask
+    return asks
+
+
+def _build_ask(row: Mapping[str, Any], pools: "_ProjectPools") -> _Ask | None:
+    try:
+        demand = WorkloadDemand.from_spec(decode_spec(row["spec"]))
+        groups = [
+            PodGroup(
+                None if kind.setup.compute.gpus.memory else kind.amounts.gpus,
+                kind.amounts.cpu,
+                int(kind.amounts.memory),
+                build_placement(kind.setup, "", pools.find(row["project_id"])),
+                kind.count,
+            )
+            for kind in demand.kinds
+            if kind.count
+        ]
+    except (UnreadableSpec, AttributeError, ValueError, ArithmeticError):
+        return None
+    return _Ask(
+        row["project_id"],
+        row["project__queue"],
+        find_priority(row["priority"]),
+        row["preemptible"],
+        demand.starts_together,
+        groups,
+    )
+
+
+class _ProjectPools:
+    """The node pools of a cluster, and those to which each project is limited."""
+
+    def __init__(
+        self, labels: Mapping[str, tuple[str, str]], limits: Mapping[int, tuple[str, ...]]
+    ) -> None:
+        self._all = NodePools(labels)
+        self._limited = {project: NodePools(labels, names) for project, names in limits.items()}
+
+    def find(self, project: int) -> NodePools:
+        return self._limited.get(project, self._all)
+
+
+def _load_pools(cluster: Cluster) -> _ProjectPools:
+    """Load the node pools of a cluster. Two queries."""
+    rows = NodePool.objects.filter(cluster=cluster).order_by("name")[:MOST_POOLS]
+    labels = {pool.name: (pool.label_key, pool.label_value) for pool in rows}
+    limits: dict[int, tuple[str, ...]] = {}
+    members = Project.node_pools.through.objects.filter(project__cluster=cluster)
+    for project, name in members.order_by("nodepool__name").values_list(
+        "project", "nodepool__name"
+    )[:MOST_ATTEMPTS]:
+        limits[project] = (*limits.get(project, ()), name)
+    return _ProjectPools(labels, limits)
+
+
+def _count_deleted(cluster: Cluster, begin: datetime) -> int:
+    """Return how many workloads of a time the ledger has, and no row any more. One query."""
+    entries = LedgerEntry.objects.filter(day__gte=begin.date(), project__cluster=cluster)
+    gone = entries.exclude(workload__in=Workload.objects.filter(cluster=cluster).values("pk"))
+    keys = gone.order_by().values_list("workload", flat=True).distinct()
+    return len(keys[:MOST_ATTEMPTS])

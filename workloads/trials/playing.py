@@ -1,0 +1,46 @@
+"""One trial: its past is loaded, played again twice, and summed up."""
+
+import time
+from datetime import UTC, datetime
+
+from scheduling import ClusterState
+from simulation.history import Replay
+from workloads.elastic.cluster_state import load_queue_projects
+from workloads.forecasting.simulator_process import replay_apart
+from workloads.models import TRIAL_WINDOW, QuotaTrial
+from workloads.trials.changes import change_projects, decode_changes, list_node_counts
+from workloads.trials.node_kinds import load_node_kinds, resize_kinds
+from workloads.trials.past_work import load_past_work
+from workloads.trials.replays import Replayer, build_state, measure_lengths
+from workloads.trials.results import Ends, TrialResult, summarize_trial
+
+
+def play_trial(trial: QuotaTrial, now: datetime, replay: Replayer = replay_apart) -> TrialResult:
+    """Play the last 30 days of a trial's cluster again, as it is and as tried.
+
+    Both are replays, so that like is compared with like. Raises SimulatorFailed.
+    """
+    begin = now - TRIAL_WINDOW
+    past = load_past_work(trial.cluster, begin, now)
+    projects = load_queue_projects(trial.cluster)
+    kinds = load_node_kinds(trial.cluster)
+    lengths = measure_lengths(past.runs, begin)
+    seconds: list[float] = []
+
+    def play(state: ClusterState) -> Replay:
+        began_at = time.monotonic()
+        found = replay(state, lengths, end=now.timestamp())
+        seconds.append(time.monotonic() - began_at)
+        return found
+
+    names = {project.pk: project.name for project in projects}
+    before = play(build_state(past.runs, resize_kinds(kinds, {}), projects, begin))
+    changes = decode_changes(trial.changes)
+    change_projects(projects, changes)
+    nodes = resize_kinds(kinds, list_node_counts(changes))
+    after = play(build_state(past.runs, nodes, projects, begin))
+    # Where one did not come as far as the other, both count as far as that one came.
+    reached = min(before.until, after.until)
+    until = min(now, max(begin, datetime.fromtimestamp(reached, UTC)))
+    ends = Ends(begin, until, is_whole=reached >= now.timestamp())
+    return summarize_trial(past, names, ends, before.starts, after.starts, seconds)

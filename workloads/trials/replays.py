@@ -1,0 +1,74 @@
+"""The same past as two states of a cluster: as it is, and as a trial would have it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from clusters.models import Node
+from projects.models import Project
+from scheduling import ClusterState, Gang, Pod, Preemptibility
+from simulation.history import Replay
+from workloads.elastic.cluster_state import build_capacities, build_node, build_queues
+from workloads.elastic.pod_shapes import ShapeBuilder
+from workloads.trials.past_work import PastRun
+
+HEAD_START = timedelta(minutes=2)
+"""How much earlier than the window those come that ran at its begin: they have their nodes."""
+SHORTEST = 1.0
+
+
+class Replayer(Protocol):
+    """Plays a past again, as `simulation.history.replay_history` does."""
+
+    def __call__(
+        self, state: ClusterState, lengths: Mapping[str, float], *, end: float
+    ) -> Replay: ...
+
+
+def build_state(
+    runs: Sequence[PastRun], nodes: Sequence[Node], projects: Iterable[Project], begin: datetime
+) -> ClusterState:
+    """Build the state from which a past is played again: nodes, queues, and all that came."""
+    shapes = ShapeBuilder(build_capacities(nodes))
+    return ClusterState(
+        now=(begin - HEAD_START).timestamp(),
+        nodes=[build_node(node) for node in nodes],
+        queues=build_queues(projects),
+        gangs=[_build_gang(run, shapes, begin) for run in runs],
+    )
+
+
+def measure_lengths(runs: Iterable[PastRun], begin: datetime) -> Mapping[str, float]:
+    """Return for how many seconds each run ran, from `begin` on; none where it goes on."""
+    return {
+        run.key: max(SHORTEST, (run.ended_at - max(run.started_at, begin)).total_seconds())
+        for run in runs
+        if run.started_at is not None and run.ended_at is not None
+    }
+
+
+def _build_gang(run: PastRun, shapes: ShapeBuilder, begin: datetime) -> Gang:
+    pods: list[Pod] = []
+    for group in run.groups:
+        shape = shapes.build(group.gpus, group.cpu, group.memory, group.placement)
+        pods += [
+            Pod(f"{run.key}-{rank}", shape, rank)
+            for rank in range(len(pods), len(pods) + group.count)
+        ]
+    came_at = run.came_at.timestamp()
+    ran_at_begin = run.started_at is not None and run.started_at <= begin
+    if came_at < begin.timestamp() and not ran_at_begin:
+        # Who waited at the begin comes after those who ran, in the order of then.
+        wait = (begin - run.came_at) / timedelta(days=365)
+        came_at = begin.timestamp() - min(wait, 1.0)
+    return Gang(
+        key=run.key,
+        queue=run.queue,
+        pods=pods,
+        min_member=max(1, len(pods)) if run.starts_together else 1,
+        priority=run.priority,
+        preemptibility=(
+            Preemptibility.PREEMPTIBLE if run.is_preemptible else Preemptibility.NON_PREEMPTIBLE
+        ),
+        created_at=came_at,
+    )
