@@ -5,7 +5,8 @@ right to change both departments and projects, and to see all workloads there.
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
@@ -17,6 +18,8 @@ from projects import access
 from projects.models import User
 from projects.permissions import Entity, Verb
 from projects.scopes import cluster_scope
+from workloads.elastic.cluster_state import load_queue_projects
+from workloads.forms.trial_form import TrialForm
 from workloads.models import (
     MOST_OPEN_TRIALS,
     MOST_TRIALS,
@@ -26,8 +29,9 @@ from workloads.models import (
     TrialStatus,
 )
 from workloads.tasks import play_trials
-from workloads.trials import Change, encode_changes
+from workloads.trials import Change, ChangeKind, encode_changes, load_node_kinds
 from workloads.trials.changes import MOST_CHANGES
+from workloads.trials.node_kinds import MOST_KINDS
 
 _NEEDS = (
     (Verb.EDIT, Entity.DEPARTMENTS),
@@ -35,6 +39,8 @@ _NEEDS = (
     (Verb.VIEW, Entity.WORKLOADS),
 )
 MOST_CLUSTERS = 100
+MOST_ROWS = 200
+"""Departments, and projects, of the form on the page; REST reaches all of them."""
 
 
 def may_try(user: User, cluster: uuid.UUID) -> bool:
@@ -69,6 +75,41 @@ def filter_trials(
     """Return the trials of some clusters, the newest first."""
     rows = QuotaTrial.objects.filter(cluster__in=clusters).select_related("cluster", "asked_by")
     return rows.defer("cluster__kubeconfig", "cluster__permissions")
+
+
+def load_form(
+    cluster: Cluster,
+    *,
+    data: Mapping[str, Any] | None = None,
+    tried: Iterable[Change] = (),
+    named: Container[tuple[ChangeKind, str]] | None = None,
+) -> TrialForm:
+    """Load the form of a cluster's departments, projects and nodes, with what was tried before.
+
+    `named` are the rows that it has, by kind and id; without it, all of them up to a bound. Three
+    queries.
+    """
+    projects = sorted(
+        (row for row in load_queue_projects(cluster) if row.deleted_at is None),
+        key=lambda row: (row.department.name, row.name),
+    )
+    departments = list({row.department_id: row.department for row in projects}.values())
+    kinds = load_node_kinds(cluster)
+    if named is None:
+        return TrialForm(
+            departments[:MOST_ROWS],
+            projects[:MOST_ROWS],
+            kinds[:MOST_KINDS],
+            data=data,
+            tried=tried,
+        )
+    return TrialForm(
+        [row for row in departments if (ChangeKind.DEPARTMENT, str(row.pk)) in named],
+        [row for row in projects if (ChangeKind.PROJECT, str(row.pk)) in named],
+        [kind for kind in kinds if (ChangeKind.NODES, kind.key) in named],
+        data=data,
+        tried=tried,
+    )
 
 
 def request_trial(user: User, cluster: Cluster, changes: Sequence[Change]) -> QuotaTrial:

@@ -20,6 +20,7 @@ from workloads.views import (
     time_machine,
     timeline,
     training,
+    trials,
     wizard_assets,
 )
 from workloads.views import logs as log_views
@@ -151,10 +152,18 @@ glance: list[URLPattern] = [
     path("projects/<int:pk>/allocation", overview.project_allocation, name="project-allocation"),
 ]
 
+# Other quotas and nodes, tried on the past.
+quota_trials: list[URLPattern] = [
+    path("quota-trials", trials.trials, name="quota-trials"),
+    path("clusters/<uuid:pk>/quota-trial", trials.trial_new, name="quota-trial-new"),
+    path("quota-trials/<uuid:pk>", trials.trial, name="quota-trial"),
+    path("quota-trials/<uuid:pk>/cancel", trials.trial_cancel, name="quota-trial-cancel"),
+]
+
 # The REST API as pages.
 reference: list[URLPattern] = [
     path("rest", reference_pages.show_reference, name="rest-reference"),
     path("rest/<slug:operation>", reference_pages.show_operation, name="rest-operation"),
 ]
 
-urlpatterns = [*glance, *table, *wizard, *policies, *logs, *reference]
+urlpatterns = [*glance, *table, *wizard, *policies, *logs, *quota_trials, *reference]

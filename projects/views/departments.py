@@ -160,7 +160,9 @@ def departments_table(request: Request) -> HttpResponseBase:
             "the page Projects.",
         )
     rows = annotate_sums(Department.objects.visible_to(request.user))
-    return tables.render_table(request, rows, TABLE, "parts/list.html", context, file="departments")
+    return tables.render_table(
+        request, rows, TABLE, "projects/departments.html", context, file="departments"
+    )
 
 
 @require_GET

@@ -97,6 +97,15 @@ def build_rule(world: World) -> dict[str, Any]:
     }
 
 
+def build_trial(world: World) -> dict[str, Any]:
+    changes = {"gpuQuota": 1.5, "gpuLimit": None, "overQuotaWeight": 2}
+    return {
+        "clusterId": str(world.cast.cluster.pk),
+        "projects": [{"id": str(world.cast.team_a.pk)} | changes],
+        "departments": [{"id": str(world.cast.research.pk), "gpuQuota": -1, "gpuLimit": 9}],
+    }
+
+
 BODIES: Mapping[str, Callable[[World], Any]] = {
     "POST /api/v1/access-keys": lambda world: {"name": "ci", "expiresInDays": 3},
     "POST /api/v1/apps": lambda world: ACCOUNT,
@@ -125,6 +134,7 @@ BODIES: Mapping[str, Callable[[World], Any]] = {
     "PATCH /api/v1/org-unit/projects/{id}": lambda world: UNIT | {"version": 1},
     "PUT /api/v1/org-unit/projects/{id}/resources": lambda world: {"resources": RESOURCES},
     "PATCH /api/v1/org-unit/projects/{id}/resources": lambda world: {"resources": RESOURCES},
+    "POST /api/v1/quota-trials": build_trial,
     "POST /api/v1/service-accounts": lambda world: ACCOUNT,
     "POST /api/v1/token": lambda world: {
         "grantType": "password",

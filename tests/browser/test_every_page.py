@@ -120,6 +120,7 @@ UNSEEN: dict[str, str] = {
         ("service-account-create", "service-account-rotate", "service-account-delete"), ACTS
     ),
     **dict.fromkeys(("cluster-check", "cluster-enable", "cluster-disable"), ACTS),
+    "quota-trial-cancel": ACTS,
     "workloads-bulk": (
         "answers a POST only; without scripts a page of results, tested in tests/workloads"
     ),
@@ -177,6 +178,9 @@ VISITS: dict[str, list[str]] = {
     ],
     "usage": ["/usage", "/usage?month=2026-11&by=workload", "/usage?month=2020-01"],
     "forecasts": ["/forecasts", "/forecasts?horizon=1h&project={project}"],
+    "quota-trials": ["/quota-trials"],
+    "quota-trial-new": ["/clusters/{cluster}/quota-trial"],
+    "quota-trial": ["/quota-trials/{trial}"],
     "project-new": ["/projects/new"],
     "project-edit": ["/projects/{project}/edit"],
     "project-delete": ["/projects/{project}/delete", "/projects/{resting}/delete"],

@@ -30,6 +30,7 @@ OTHER_ROUTES = {
     "/api/v1/users/*/": "`muster api`: the end of somebody's sessions, passwords and keys.",
     "/api/v1/schema": "`muster api GET /schema`.",
     "/api/v1/audit/log/file": "`muster audit list -o csv`; the whole file by `muster api`.",
+    "/api/v1/quota-trials": "`muster api`: what comes out is a picture, on the page of trials.",
     "/api/v1/workloads/batch": "A command asks for each workload, and says what each answered.",
 }
 """Routes without a command, by how they begin, each with the reason."""

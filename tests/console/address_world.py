@@ -42,7 +42,17 @@ from projects.models import (
 from tests.cast import Cast, a_spec, make_cast
 from tests.console.addresses import ASYNC, EVERY, SECRET, Address
 from workloads import journal
-from workloads.models import Attempt, Draft, Event, Log, Pod, RadarFinding, SavedView, Workload
+from workloads.models import (
+    Attempt,
+    Draft,
+    Event,
+    Log,
+    Pod,
+    QuotaTrial,
+    RadarFinding,
+    SavedView,
+    Workload,
+)
 from workloads.recording.turns import record_turn
 from workloads.specs import Architecture
 
@@ -129,6 +139,9 @@ class World:
         self.account, _ = create_service_account(cast.team_a, "robot-of-team-a", by=cast.alice)
         self.role = CustomRole.objects.create(name="Curator", permissions=["templates:view"])
         self.key = PersonalKey.objects.create(user=cast.bob, name=SECRET, client_id="pk-of-bob")
+        self.trial = QuotaTrial.objects.create(
+            cluster=cast.cluster, status="done", trouble=SECRET, changes=[]
+        )
         self.view = SavedView.objects.create(user=cast.bob, name=SECRET, query="status=Failed")
         self.node = Node.objects.create(cluster=cast.cluster, name="node-0")
         self.pool = NodePool.objects.create(
@@ -209,6 +222,8 @@ class World:
             return self.session.pk
         if route.startswith(("projects/", "api/v1/org-unit/projects/")):
             return self.cast.team_a.pk
+        if "quota-trials/" in route:
+            return self.trial.pk
         if "departments/" in route:
             return self.cast.research.pk
         if "node-pools/" in route:

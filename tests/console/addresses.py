@@ -80,6 +80,7 @@ EVERYBODYS = {
     *("usage", "api-usage"),
     *("forecasts", "forecasts-csv", "api-forecast-calibration"),
     *("time-machine", "api-time-machine"),
+    *("quota-trials", "api-quota-trials"),
     *(
         name
         for kind in KINDS

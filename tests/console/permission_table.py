@@ -48,6 +48,8 @@ _CLUSTER = _list_needs("clusters", "cluster")
 _PROJECT = _list_needs("projects")
 _DEPARTMENT = _list_needs("departments", "department")
 _POOL = _list_needs("node-pools", "cluster")
+_TRIAL = parse_need("departments:edit", "cluster")
+"""It takes `projects:edit` and `workloads:view` there, too: no predefined role has one alone."""
 _RULE = _list_needs("access-rules")
 _ACCOUNT = _list_needs("service-accounts")
 
@@ -206,6 +208,15 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
             *("forecasts", "forecasts-csv", "api-forecast-calibration"),
         )
     },
+    "quota-trials": {"GET": parse_need("departments:edit", "anywhere")},
+    "quota-trial-new": dict.fromkeys(("GET", "POST"), _TRIAL),
+    "quota-trial": {"GET": _TRIAL},
+    "quota-trial-cancel": {"POST": _TRIAL},
+    "api-quota-trials": {
+        "GET": parse_need("departments:edit", "anywhere"),
+        "POST": parse_need("departments:edit", "cluster", 400),
+    },
+    "api-quota-trial": {"GET": _TRIAL},
     "project-metric-frames": {"GET": _WORKLOAD["view"]},
     "api-project-metrics": {"GET": _WORKLOAD["view"]},
     "api-department-metrics": {"GET": _DEPARTMENT["view"]},

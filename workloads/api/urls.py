@@ -27,6 +27,7 @@ from workloads.api.metrics import (
 )
 from workloads.api.name_availability import WorkloadNameView
 from workloads.api.progress import ProgressView
+from workloads.api.quota_trials import QuotaTrialsView, QuotaTrialView
 from workloads.api.telemetry import WorkloadsTelemetryView
 from workloads.api.time_machine import TimeMachineView
 from workloads.api.timeline import TimelineView
@@ -194,6 +195,8 @@ urlpatterns = [
     ),
     path("forecasts/calibration", CalibrationView.as_view(), name="api-forecast-calibration"),
     path("time-machine", TimeMachineView.as_view(), name="api-time-machine"),
+    path("quota-trials", QuotaTrialsView.as_view(), name="api-quota-trials"),
+    path("quota-trials/<uuid:pk>", QuotaTrialView.as_view(), name="api-quota-trial"),
     path("usage", UsageView.as_view(), name="api-usage"),
     path("schema", SchemaView.as_view(), name="api-schema"),
     # The last address of the whole API: its clients read JSON only, and so get a 404 as JSON.

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.utils.safestring import SafeString
 
 from projects.models import Department, Project
 from projects.quotas import SharesForm, format_number
@@ -40,6 +41,17 @@ class NodeCountForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
+class TrialCell:
+    """A field in a table, where its row and its column name it."""
+
+    control: SafeString
+    error_id: str
+    errors: Sequence[str]
+    present: str | None
+    """The value of now, where another one is shown; "" is none."""
+
+
+@dataclass(frozen=True, slots=True)
 class TrialRow:
     """A row of the form: of what it is, and its fields with the names of what they are of."""
 
@@ -51,10 +63,25 @@ class TrialRow:
     form: forms.Form
 
     @property
-    def cells(self) -> Iterator[tuple[Any, str]]:
-        """Yield each field, and as what it is announced."""
-        for bound in self.form:
-            yield bound, f"{bound.label} of {self.name}"
+    def cells(self) -> Iterator["TrialCell"]:
+        """Yield the fields as they stand in the table."""
+        for field, present in self.present.items():
+            bound = self.form[field]
+            shown = bound.value()
+            label = f"{bound.label} of {self.name}"
+            attributes = {"aria-label": label}
+            if bound.errors:
+                attributes |= {
+                    "aria-invalid": "true",
+                    "aria-describedby": f"{bound.auto_id}_error",
+                }
+            is_changed = str("" if shown is None else shown) != present
+            yield TrialCell(
+                bound.as_widget(attrs=attributes),
+                f"{bound.auto_id}_error",
+                [str(each) for each in bound.errors],
+                present if is_changed else None,
+            )
 
     @property
     def changes(self) -> Iterator[Change]:
@@ -134,10 +161,10 @@ class TrialForm:
 
     def _complete(
         self, kind: ChangeKind, key: str, present: Mapping[str, str]
-    ) -> tuple[Mapping[str, Any] | None, Mapping[str, str], str]:
+    ) -> tuple[Mapping[str, Any] | None, dict[str, Any], str]:
         """Return the data of a row's form, what it begins with, and its prefix."""
         prefix = f"{kind.value}-{key}"
-        initial = {
+        initial: dict[str, Any] = {
             name: self._tried.get((kind, key, name), value) for name, value in present.items()
         }
         if self._data is None:

@@ -144,7 +144,7 @@ def encode_result(result: TrialResult) -> dict[str, Any]:
 def decode_result(data: Mapping[str, Any]) -> TrialResult:
     """Return the result that `encode_result` encoded."""
     return TrialResult(
-        **data
+        **dict(data)
         | {
             "begin": datetime.fromisoformat(data["begin"]),
             "until": datetime.fromisoformat(data["until"]),
@@ -156,4 +156,4 @@ def decode_result(data: Mapping[str, Any]) -> TrialResult:
 
 def _decode_waits(data: Mapping[str, Any]) -> ProjectWaits:
     parts = {name: Waits(**data[name]) for name in ("truth", "before", "after")}
-    return ProjectWaits(**data | parts)
+    return ProjectWaits(**dict(data) | parts)

@@ -1,0 +1,213 @@
+"""The pages of quota trials: who gets them, what is typed there, and what comes out."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from clusters.capabilities import Capabilities
+from projects.models import AccessRule, User
+from projects.permissions import DEPARTMENT
+from tests.cast import Cast
+from tests.lively_trials import create_trial
+from tests.workloads.trial_rows import add_nodes, add_trial, change_quota
+from workloads import trial_requests
+from workloads.models import QuotaTrial
+from workloads.overview.trial_picture import build_trial_picture, compare_waits
+from workloads.trials import decode_result
+from workloads.trials.node_kinds import load_node_kinds
+
+
+def client_of(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def read(user: User, address: str, status: int = 200) -> str:
+    answer: Any = client_of(user).get(address)
+    assert answer.status_code == status, answer.status_code
+    return " ".join(answer.content.decode().split())
+
+
+def build_data(cast: Cast, **typed: str) -> dict[str, str]:
+    """Return the form of team-a, as a browser sends it."""
+    prefix = f"project-{cast.team_a.pk}"
+    given = {"gpu_quota": "2", "gpu_limit": "", "over_quota_weight": "1"} | typed
+    return {f"{prefix}-{name}": value for name, value in given.items()}
+
+
+def post(user: User, cast: Cast, data: dict[str, str]) -> Any:
+    return client_of(user).post(f"/clusters/{cast.cluster.pk}/quota-trial", data)
+
+
+def make_administrator(cast: Cast) -> User:
+    """Return who administers departments and projects of the whole cluster."""
+    AccessRule.objects.create(user=cast.bob, cluster=cast.cluster, role=DEPARTMENT)
+    return cast.bob
+
+
+def test_what_is_typed_is_tried_and_applied_nowhere(cast: Cast) -> None:
+    add_nodes(cast, 8)
+    (kind,) = load_node_kinds(cast.cluster)
+    data = build_data(cast, gpu_quota="8", over_quota_weight="") | {
+        f"department-{cast.research.pk}-gpu_limit": "12",
+        f"nodes-{kind.key}-count": "3",
+    }
+    answer = post(make_administrator(cast), cast, data)
+    trial = QuotaTrial.objects.get()
+    assert (answer.status_code, answer["Location"]) == (302, f"/quota-trials/{trial.pk}")
+    assert [(each["name"], each["field"], each["after"]) for each in trial.changes] == [
+        ("research", "gpu_limit", "12"),
+        ("team-a", "gpu_quota", "8"),
+        ("8 × H100", "count", "3"),
+    ]
+    cast.team_a.refresh_from_db()
+    assert cast.team_a.gpu_quota == 2
+    page = read(cast.bob, answer["Location"])
+    assert 'hx-trigger="every 2s"' in page
+    assert "2 → <strong>8</strong>" in page
+
+
+def test_the_form_has_the_values_of_today_and_those_of_another_trial(cast: Cast) -> None:
+    add_nodes(cast, 8, 8)
+    trial = add_trial(cast, change_quota(cast.team_a, "6"))
+    address = f"/clusters/{cast.cluster.pk}/quota-trial"
+    page = read(cast.alice, address)
+    assert f'name="project-{cast.team_a.pk}-gpu_quota" value="2"' in page
+    assert 'aria-label="Nodes of 8 × H100"' in page
+    page = read(cast.alice, f"{address}?from={trial.pk}")
+    assert f'name="project-{cast.team_a.pk}-gpu_quota" value="6"' in page
+    assert '<p class="qt-now">now 2</p>' in page
+    assert read(cast.alice, f"{address}?from=nonsense")
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ({}, "Nothing is changed"),
+        ({"gpu_quota": "-1"}, "greater than or equal to 0"),
+        ({"gpu_quota": "many"}, "Enter a number."),
+        ({"gpu_quota": "5", "gpu_limit": "3"}, "It must be at least the quota, 5 GPUs."),
+        ({"gpu_quota": "", "gpu_limit": "3"}, "so its quota cannot be unlimited"),
+    ],
+)
+def test_what_cannot_be_tried_is_said_at_its_field(
+    cast: Cast, typed: dict[str, str], words: str
+) -> None:
+    answer = post(cast.alice, cast, build_data(cast, **typed))
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert words in page
+    assert all(f'value="{value}"' in page for value in typed.values() if value)
+    assert not QuotaTrial.objects.exists()
+
+
+def test_a_row_that_was_not_sent_keeps_its_values(cast: Cast) -> None:
+    data = build_data(cast, gpu_quota="3")
+    post(cast.alice, cast, data)
+    assert {each["name"] for each in QuotaTrial.objects.get().changes} == {"team-a"}
+
+
+def test_one_at_a_time_for_each_person(cast: Cast) -> None:
+    open_one = add_trial(cast)
+    answer = post(cast.alice, cast, build_data(cast, gpu_quota="3"))
+    assert answer.status_code == 409
+    assert "Another trial of yours is not done yet" in answer.content.decode()
+    assert 'value="3"' in answer.content.decode()
+    client_of(cast.alice).post(f"/quota-trials/{open_one.pk}/cancel")
+    open_one.refresh_from_db()
+    assert (open_one.status, open_one.trouble) == ("failed", "alice cancelled it.")
+    assert "alice cancelled it." in read(cast.alice, f"/quota-trials/{open_one.pk}")
+    assert post(cast.alice, cast, build_data(cast, gpu_quota="3")).status_code == 302
+
+
+def test_only_so_many_wait(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_requests, "MOST_OPEN_TRIALS", 1)
+    add_trial(cast, asked_by=cast.vera)
+    answer = post(cast.alice, cast, build_data(cast, gpu_quota="3"))
+    assert answer.status_code == 409
+    assert "trials wait already" in answer.content.decode()
+
+
+def test_the_oldest_make_room(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_requests, "MOST_TRIALS_OF_ONE", 3)
+    now = timezone.now()
+    moments = [now - timedelta(hours=hours) for hours in (3, 2, 1)]
+    trials = [add_trial(cast, status="done", created_at=moment) for moment in moments]
+    post(cast.alice, cast, build_data(cast, gpu_quota="3"))
+    assert not QuotaTrial.objects.filter(pk=trials[0].pk).exists()
+    assert QuotaTrial.objects.count() == 3
+
+
+def test_without_kai_there_is_nothing_to_try(cast: Cast) -> None:
+    cast.cluster.capabilities = Capabilities(served=frozenset({"v1/pods"})).to_json()
+    cast.cluster.save(update_fields=["capabilities"])
+    answer = post(cast.alice, cast, build_data(cast, gpu_quota="3"))
+    assert answer.status_code == 409
+    assert "has no KAI scheduler" in answer.content.decode()
+
+
+def test_the_result_is_a_picture_and_a_table(cast: Cast) -> None:
+    key = create_trial((cast.team_a, cast.team_b), cast.alice, timezone.now())
+    page = read(cast.alice, f"/quota-trials/{key}")
+    assert page.count('role="img"') == 8
+    assert "2 h 18 min → 42 min 0 s" in page
+    assert "What it does not know" in page
+    assert "61 runs stopped before the start" in page
+    assert f"quota-trial?from={key}" in page
+    assert "hx-trigger" not in page.split('id="outcome"')[1].split(">")[0]
+    part: Any = client_of(cast.alice).get(f"/quota-trials/{key}", headers={"HX-Request": "true"})
+    assert part.content.decode().lstrip().startswith('<div id="outcome"')
+
+
+def test_the_picture_orders_waits_by_ratio(cast: Cast) -> None:
+    key = create_trial((cast.team_a, cast.team_b), cast.alice, timezone.now())
+    picture = build_trial_picture(decode_result(QuotaTrial.objects.get(pk=key).result))
+    assert [line.look for line in picture.lines[:3]] == ["shorter", "shorter", "longer"]
+    for line in picture.lines:
+        assert float(line.before.x[:-1]) <= float(line.before.high_x[:-1]) <= 100
+    assert picture.ticks[0].text == "0"
+    assert picture.ticks[-1].text == "7 d"
+    assert [compare_waits(*pair) for pair in ((0, 20), (100, 60), (0, 100))] == [
+        "same",
+        "shorter",
+        "longer",
+    ]
+
+
+def test_the_list_is_of_clusters_that_one_administers(cast: Cast) -> None:
+    trial = add_trial(cast, change_quota(cast.team_a, "6"), status="done")
+    assert f"/quota-trials/{trial.pk}" in read(cast.alice, "/quota-trials")
+    read(cast.mallory, "/quota-trials", 403)
+    read(cast.mallory, f"/quota-trials/{trial.pk}", 404)
+    AccessRule.objects.create(user=cast.mallory, department=cast.research, role=DEPARTMENT)
+    page = read(cast.mallory, "/quota-trials")
+    assert str(trial.pk) not in page
+    assert "There is no cluster whose quotas you may try" in page
+    assert str(trial.pk) in read(make_administrator(cast), "/quota-trials")
+
+
+def test_the_pages_take_as_many_queries_for_many(cast: Cast) -> None:
+    def count(address: str) -> int:
+        with CaptureQueriesContext(connection) as queries:
+            read(cast.alice, address)
+        return len(queries)
+
+    addresses = ("/quota-trials", f"/clusters/{cast.cluster.pk}/quota-trial")
+    add_trial(cast, change_quota(cast.team_a, "6"), status="done")
+    before = [count(address) for address in addresses]
+    for number in range(5):
+        add_trial(cast, change_quota(cast.team_a, "6"), status="done")
+        cast.cluster.nodes.create(name=f"n{number}", is_ready=True, gpus=number)
+    assert [count(address) for address in addresses] == before
+
+
+@pytest.mark.parametrize("address", ["/projects", "/departments"])
+def test_administrators_find_the_trials(cast: Cast, address: str) -> None:
+    assert 'href="/quota-trials"' in read(cast.alice, address)
+    assert 'href="/quota-trials"' not in read(cast.bob, address)

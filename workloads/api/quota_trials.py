@@ -1,0 +1,345 @@
+"""`/api/v1/quota-trials`: other quotas, weights and nodes, tried on the last 30 days."""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Annotated, Any
+
+from django.http import Http404
+from drf_spectacular.utils import extend_schema
+from msgspec import UNSET, Meta, UnsetType
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters.models import Cluster
+from console.errors import Invalid
+from console.rest_bodies import RestBody, describe_field, parse_body
+from projects import access
+from projects.api import schemas
+from projects.api.base import ApiView, ListQuery, build_list_body
+from projects.api.idempotency import idempotent
+from projects.api.schemas import (
+    BOOLEAN,
+    INTEGER,
+    MOMENT,
+    NUMBER,
+    TEXT,
+    Schema,
+    array_schema,
+    describe_schema,
+    enum_schema,
+    object_schema,
+)
+from projects.permissions import Entity, Verb
+from workloads import trial_requests
+from workloads.api.workload_serializers import format_moment
+from workloads.forms.trial_form import TrialForm
+from workloads.models import QuotaTrial, TrialStatus
+from workloads.trials import Change, ChangeKind, decode_changes, decode_result, load_node_kinds
+from workloads.trials.changes import COUNT_FIELD, SHARE_FIELDS
+from workloads.trials.node_kinds import MOST_OF_A_KIND
+from workloads.trials.results import ProjectWaits, TrialResult, Waits
+
+MOST_NAMED = 500
+"""Projects, departments, or kinds of nodes of one body."""
+UNLIMITED = Decimal(-1)
+_FIELD_NAMES = {
+    "gpu_quota": "gpuQuota",
+    "gpu_limit": "gpuLimit",
+    "over_quota_weight": "overQuotaWeight",
+    COUNT_FIELD: "count",
+}
+_PLACES = {
+    ChangeKind.PROJECT: "projects",
+    ChangeKind.DEPARTMENT: "departments",
+    ChangeKind.NODES: "nodes",
+}
+_MAYBE_MOMENT: Schema = {"type": ["string", "null"], "format": "date-time"}
+_WAITS = object_schema(
+    ["medianSeconds", "p90Seconds", "gpuHours", "notStarted"],
+    medianSeconds=describe_schema(NUMBER, "Half of the workloads wait less."),
+    p90Seconds=describe_schema(NUMBER, "9 of 10 wait less."),
+    gpuHours=describe_schema(NUMBER, "GPUs that are waited for, times hours."),
+    notStarted=describe_schema(INTEGER, "Had not started by the end; counted with that time."),
+)
+_PROJECT_WAITS = {
+    "workloads": INTEGER,
+    "measured": describe_schema(_WAITS, "As it was in truth."),
+    "asItIs": describe_schema(_WAITS, "The replay with today's quotas and nodes."),
+    "asTried": describe_schema(_WAITS, "The replay with the changes."),
+}
+_RESULT = object_schema(
+    ["begin", "until", "isWhole", "total", "projects"],
+    begin=MOMENT,
+    until=describe_schema(MOMENT, "How far both replays came."),
+    isWhole=describe_schema(BOOLEAN, "Whether that is all of the time."),
+    isCut=describe_schema(BOOLEAN, "Whether there were more workloads than are played."),
+    stoppedBeforeStart=describe_schema(INTEGER, "Runs that are left out: none knows their length."),
+    unreadable=INTEGER,
+    deleted=describe_schema(INTEGER, "Workloads of this time whose rows are gone."),
+    total=object_schema(_PROJECT_WAITS, **_PROJECT_WAITS),
+    projects=array_schema(
+        object_schema(
+            ["projectId", "projectName", *_PROJECT_WAITS],
+            projectId=TEXT,
+            projectName=TEXT,
+            **_PROJECT_WAITS,
+        )
+    ),
+)
+_CHANGE = object_schema(
+    ["kind", "id", "name", "field", "before", "after"],
+    kind=enum_schema(*(each.value for each in ChangeKind)),
+    id=TEXT,
+    name=TEXT,
+    field=enum_schema(*_FIELD_NAMES.values()),
+    before=describe_schema(TEXT, "Empty is unlimited; of a department's quota, the sum."),
+    after=TEXT,
+)
+_TRIAL_FIELDS: dict[str, Schema] = {
+    "id": schemas.ID,
+    "clusterId": schemas.ID,
+    "clusterName": TEXT,
+    "askedBy": TEXT,
+    "status": enum_schema(*(each.value for each in TrialStatus)),
+    "message": describe_schema(TEXT, "Why it failed."),
+    "createdAt": MOMENT,
+    "computedAt": _MAYBE_MOMENT,
+    "tookSeconds": NUMBER,
+    "changes": array_schema(_CHANGE),
+}
+TRIAL = object_schema(_TRIAL_FIELDS, **_TRIAL_FIELDS)
+TRIAL_WITH_RESULT = object_schema(
+    [*_TRIAL_FIELDS, "result"],
+    **_TRIAL_FIELDS,
+    result={"oneOf": [_RESULT, {"type": "null"}]},
+)
+Amount = Annotated[
+    Decimal | UnsetType | None,
+    describe_field("null and -1 are without limit; what is not given stays."),
+]
+
+
+class TrialSharesBody(RestBody, forbid_unknown_fields=True):
+    """Other shares of GPUs of a project or a department."""
+
+    id: str
+    gpu_quota: Amount = UNSET
+    gpu_limit: Amount = UNSET
+    over_quota_weight: Decimal | UnsetType = UNSET
+
+
+class TrialNodesBody(RestBody, forbid_unknown_fields=True):
+    """Another number of nodes of one kind."""
+
+    like: Annotated[
+        str,
+        describe_field(
+            "A node's name. Of its kind are those with as many GPUs of its type, in "
+            "the same node pools."
+        ),
+    ]
+    count: Annotated[
+        Annotated[int, Meta(ge=0, le=MOST_OF_A_KIND)],
+        describe_field(problem=f"must be a whole number from 0 to {MOST_OF_A_KIND:,}"),
+    ]
+
+
+Shares = Annotated[tuple[TrialSharesBody, ...], Meta(max_length=MOST_NAMED)]
+
+
+class TrialBody(RestBody, forbid_unknown_fields=True):
+    """What is tried on a cluster."""
+
+    cluster_id: str
+    projects: Shares = ()
+    departments: Shares = ()
+    nodes: Annotated[tuple[TrialNodesBody, ...], Meta(max_length=MOST_NAMED)] = ()
+
+
+class QuotaTrialsView(ApiView):
+    @extend_schema(
+        operation_id="list_quota_trials",
+        description=(
+            "The trials of clusters whose departments, projects and workloads you administer, the "
+            "newest first. They are kept for 30 days."
+        ),
+        parameters=schemas.paging_parameters(),
+        responses={200: schemas.json_response(schemas.list_schema("trials", TRIAL))}
+        | schemas.error_responses(400, 401, 403),
+        tags=["organisation"],
+    )
+    def get(self, request: Request) -> Response:
+        access.require_anywhere(self.user, Verb.EDIT, Entity.DEPARTMENTS)
+        rows = trial_requests.filter_trials(trial_requests.list_clusters(self.user))
+        page, next_offset = ListQuery(request).page(rows.defer("result", "cluster__kubeconfig"))
+        return Response(
+            build_list_body("trials", [serialize_trial(each) for each in page], next_offset)
+        )
+
+    @extend_schema(
+        operation_id="create_quota_trial",
+        description=(
+            "Try other quotas, limits and over-quota weights of GPUs, and other numbers of nodes, "
+            "on the last 30 days of a cluster: how long would workloads have waited? Nothing is "
+            "applied. It is played in the background; ask for the trial until its status is done."
+        ),
+        request=schemas.body_content(TrialBody),
+        responses={202: schemas.json_response(TRIAL_WITH_RESULT)}
+        | schemas.error_responses(400, 401, 403, 404, 409),
+        tags=["organisation"],
+    )
+    @idempotent
+    def post(self, request: Request) -> Response:
+        body = parse_body(TrialBody, request.data)
+        cluster = _get_cluster(body.cluster_id)
+        trial_requests.require_trials(self.user, cluster.pk)
+        form = _load_form(body, cluster)
+        trial = trial_requests.request_trial(self.user, cluster, form.changes)
+        return Response(serialize_trial(trial) | {"result": None}, status=202)
+
+
+class QuotaTrialView(ApiView):
+    @extend_schema(
+        operation_id="get_quota_trial",
+        description="One trial, with its result as soon as it is done.",
+        responses={200: schemas.json_response(TRIAL_WITH_RESULT)}
+        | schemas.error_responses(401, 403, 404),
+        tags=["organisation"],
+    )
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        trial = trial_requests.get_trial(self.user, pk)
+        result = _serialize_result(decode_result(trial.result)) if trial.result else None
+        return Response(serialize_trial(trial) | {"result": result})
+
+
+def _get_cluster(text: str) -> Cluster:
+    """Return a cluster by its id. Raises Http404."""
+    try:
+        key = uuid.UUID(text)
+    except ValueError:
+        raise Http404 from None
+    cluster = Cluster.objects.in_use().filter(pk=key).first()
+    if cluster is None:
+        raise Http404
+    return cluster
+
+
+def _load_form(body: TrialBody, cluster: Cluster) -> TrialForm:
+    """Load the form with what the body says. Raises Invalid, each problem with its place."""
+    places = dict(_list_places(body, cluster))
+    data: dict[str, str] = {}
+    for (kind, key), (_, values) in places.items():
+        data |= {f"{kind.value}-{key}-{name}": value for name, value in values.items()}
+    form = trial_requests.load_form(cluster, data=data, named=places)
+    found = {(row.kind, row.id) for row in form.rows}
+    unknown = [
+        (f"{place}.id", "There is no such one on this cluster.")
+        for key, (place, _) in places.items()
+        if key not in found
+    ]
+    if unknown:
+        raise Invalid(unknown)
+    if not form.is_valid():
+        raise Invalid(
+            [
+                (f"{places[row.kind, row.id][0]}.{_FIELD_NAMES[field]}", text)
+                for row, field, text in form.problems
+            ]
+            or [("projects", form.problem)]
+        )
+    return form
+
+
+Place = tuple[str, Mapping[str, str]]
+
+
+def _list_places(
+    body: TrialBody, cluster: Cluster
+) -> Iterator[tuple[tuple[ChangeKind, str], Place]]:
+    """Yield each row that the body names: its kind and id, its place, and the given values."""
+    parts: Sequence[tuple[ChangeKind, Sequence[TrialSharesBody]]] = (
+        (ChangeKind.PROJECT, body.projects),
+        (ChangeKind.DEPARTMENT, body.departments),
+    )
+    for kind, items in parts:
+        for index, item in enumerate(items):
+            given = {name: getattr(item, name) for name in SHARE_FIELDS}
+            values = {
+                name: _write_amount(value) for name, value in given.items() if value is not UNSET
+            }
+            yield (kind, item.id), (f"{_PLACES[kind]}.{index}", values)
+    if not body.nodes:
+        return
+    kinds = {node.name: kind.key for kind in load_node_kinds(cluster) for node in kind.nodes}
+    for index, one in enumerate(body.nodes):
+        place = f"nodes.{index}"
+        if one.like not in kinds:
+            raise Invalid([(f"{place}.like", "There is no such node that takes pods.")])
+        yield (ChangeKind.NODES, kinds[one.like]), (place, {COUNT_FIELD: str(one.count)})
+
+
+def _write_amount(amount: Decimal | None) -> str:
+    return "" if amount is None or amount == UNLIMITED else f"{amount:f}"
+
+
+def serialize_trial(trial: QuotaTrial) -> dict[str, Any]:
+    """Return a trial as the API has it, without its result."""
+    return {
+        "id": str(trial.pk),
+        "clusterId": str(trial.cluster_id),
+        "clusterName": trial.cluster.name,
+        "askedBy": trial.asked_by.username if trial.asked_by else "",
+        "status": trial.status,
+        "message": trial.trouble,
+        "createdAt": format_moment(trial.created_at),
+        "computedAt": format_moment(trial.computed_at),
+        "tookSeconds": round(trial.took_seconds, 1),
+        "changes": [_serialize_change(each) for each in decode_changes(trial.changes)],
+    }
+
+
+def _serialize_change(change: Change) -> dict[str, str]:
+    return {
+        "kind": change.kind.value,
+        "id": change.id,
+        "name": change.name,
+        "field": _FIELD_NAMES.get(change.field, change.field),
+        "before": change.before,
+        "after": change.after,
+    }
+
+
+def _serialize_result(result: TrialResult) -> dict[str, Any]:
+    return {
+        "begin": format_moment(result.begin),
+        "until": format_moment(result.until),
+        "isWhole": result.is_whole,
+        "isCut": result.is_cut,
+        "stoppedBeforeStart": result.never_started,
+        "unreadable": result.unreadable,
+        "deleted": result.deleted,
+        "total": _serialize_project(result.total),
+        "projects": [
+            {"projectId": str(each.id), "projectName": each.name} | _serialize_project(each)
+            for each in result.projects
+        ],
+    }
+
+
+def _serialize_project(waits: ProjectWaits) -> dict[str, Any]:
+    return {
+        "workloads": waits.count,
+        "measured": _serialize_waits(waits.truth),
+        "asItIs": _serialize_waits(waits.before),
+        "asTried": _serialize_waits(waits.after),
+    }
+
+
+def _serialize_waits(waits: Waits) -> dict[str, Any]:
+    return {
+        "medianSeconds": waits.median,
+        "p90Seconds": waits.high,
+        "gpuHours": waits.gpu_hours,
+        "notStarted": waits.unstarted,
+    }

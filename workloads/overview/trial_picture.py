@@ -1,0 +1,129 @@
+"""Waiting times before and after, as dots on one line for each project. Pure."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from console.templatetags.muster import duration
+from workloads.trials.results import ProjectWaits, TrialResult, Waits
+
+MOST_ROWS = 20
+"""Projects in the picture; the table below it has all."""
+TICKS = (
+    (0, "0"),
+    (60, "1 min"),
+    (600, "10 min"),
+    (3_600, "1 h"),
+    (21_600, "6 h"),
+    (86_400, "1 d"),
+    (604_800, "7 d"),
+    (2_592_000, "30 d"),
+)
+SHORT = 60.0
+"""Seconds from which on the scale is one of ratios: minutes and days are seen beside each other."""
+LEFT, WIDTH = 2.0, 96.0
+"""Percent of the picture that the scale takes."""
+SAME = 0.02
+"""Share of a wait within which another one is the same."""
+SAME_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A line of the scale; texts at its ends keep inside."""
+
+    x: str
+    text: str
+    anchor: str
+    is_minor: bool
+    """Whether its text is left out where there is little room."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitMark:
+    """The median of a wait, and what 9 of 10 stay below."""
+
+    x: str
+    high_x: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialLine:
+    """One project in the picture; `look` is shorter, longer or same."""
+
+    name: str
+    count: int
+    look: str
+    change: str
+    """What becomes of the median, in words."""
+    truth_x: str
+    before: WaitMark
+    after: WaitMark
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPicture:
+    ticks: Sequence[Tick]
+    lines: Sequence[TrialLine]
+    more: int
+    """How many projects are left out."""
+
+
+def build_trial_picture(result: TrialResult) -> TrialPicture:
+    """Build the picture of a trial, on a scale up to the longest wait."""
+    projects = result.projects[:MOST_ROWS]
+    rows = [result.total, *projects] if len(projects) > 1 else projects
+    longest = max(
+        (each.high for row in rows for each in (row.truth, row.before, row.after)), default=0.0
+    )
+    ends = [seconds for seconds, _ in TICKS if seconds >= longest]
+    end = float(max(ends[0] if ends else longest, 600))
+    shown = [each for each in TICKS if each[0] <= end]
+    last = len(shown) - 1
+    ticks = [
+        Tick(
+            _find_x(seconds, end),
+            text,
+            "start" if index == 0 else "end" if index == last else "middle",
+            0 < index < last and (last - index) % 2 == 1,
+        )
+        for index, (seconds, text) in enumerate(shown)
+    ]
+    lines = [_build_line(row, end) for row in rows]
+    return TrialPicture(ticks, lines, len(result.projects) - len(projects) + result.more_projects)
+
+
+def compare_waits(before: float, after: float) -> str:
+    """Return whether a wait gets shorter, longer, or stays the same."""
+    if abs(after - before) <= max(SAME_SECONDS, SAME * before):
+        return "same"
+    return "shorter" if after < before else "longer"
+
+
+def _build_line(row: ProjectWaits, end: float) -> TrialLine:
+    before, after = duration(row.before.median), duration(row.after.median)
+    look = compare_waits(row.before.median, row.after.median)
+    change = f"{before} → {after}" if look != "same" else f"{after}, as before"
+    return TrialLine(
+        row.name,
+        row.count,
+        look,
+        change,
+        _find_x(row.truth.median, end),
+        _build_mark("as it is", row.before, end),
+        _build_mark("as tried", row.after, end),
+        f"{row.name}: half of its workloads wait less than {before} as it is, and {after} as "
+        f"tried; 9 of 10 less than {duration(row.before.high)}, and {duration(row.after.high)}",
+    )
+
+
+def _build_mark(which: str, waits: Waits, end: float) -> WaitMark:
+    words = f"{which}: median {duration(waits.median)}, 9 of 10 within {duration(waits.high)}"
+    return WaitMark(_find_x(waits.median, end), _find_x(waits.high, end), words)
+
+
+def _find_x(seconds: float, end: float) -> str:
+    share = math.log1p(max(0.0, seconds) / SHORT) / math.log1p(end / SHORT)
+    return f"{LEFT + WIDTH * min(1.0, share):.2f}%"
