@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from projects.models import Project, User
 from workloads.models import TRIAL_WINDOW, QuotaTrial
+from workloads.trials import load_node_kinds
 from workloads.trials.changes import Change, ChangeKind, encode_changes
 from workloads.trials.results import ProjectWaits, TrialResult, Waits, encode_result
 
@@ -41,12 +42,14 @@ def create_trial(projects: tuple[Project, Project], by: User, now: datetime) -> 
         deleted=112,
         seconds=[7.9, 8.4],
     )
-    changes = (
-        Change(ChangeKind.PROJECT, str(first.pk), first.name, "gpu_quota", "8", "16"),
+    changes = [
+        Change(ChangeKind.PROJECT, str(first.pk), first.name, "gpu_quota", "16", "24"),
         Change(ChangeKind.PROJECT, str(second.pk), second.name, "gpu_quota", "16", "8"),
         Change(ChangeKind.PROJECT, "10002", OTHERS[2], "over_quota_weight", "1", "2"),
-        Change(ChangeKind.NODES, "0", "8 × NVIDIA-H200 (h200)", "count", "4", "5"),
-    )
+    ]
+    for kind in load_node_kinds(first.cluster)[:1]:
+        counts = str(kind.count), str(kind.count + 1)
+        changes.append(Change(ChangeKind.NODES, kind.key, kind.label, "count", *counts))
     trial = QuotaTrial.objects.create(
         cluster_id=first.cluster_id,
         asked_by=by,

@@ -156,7 +156,7 @@ def test_the_result_is_a_picture_and_a_table(cast: Cast) -> None:
     key = create_trial((cast.team_a, cast.team_b), cast.alice, timezone.now())
     page = read(cast.alice, f"/quota-trials/{key}")
     assert page.count('role="img"') == 8
-    assert "2 h 18 min → 42 min 0 s" in page
+    assert "2 h 18 min → 42 min" in page
     assert "What it does not know" in page
     assert "61 runs stopped before the start" in page
     assert f"quota-trial?from={key}" in page

@@ -219,7 +219,7 @@ def _get_cluster(text: str) -> Cluster:
         key = uuid.UUID(text)
     except ValueError:
         raise Http404 from None
-    cluster = Cluster.objects.in_use().filter(pk=key).first()
+    cluster: Cluster | None = Cluster.objects.in_use().filter(pk=key).first()
     if cluster is None:
         raise Http404
     return cluster

@@ -69,7 +69,7 @@ class TrialRow:
             bound = self.form[field]
             shown = bound.value()
             label = f"{bound.label} of {self.name}"
-            attributes = {"aria-label": label}
+            attributes: dict[str, str | bool] = {"aria-label": label}
             if bound.errors:
                 attributes |= {
                     "aria-invalid": "true",

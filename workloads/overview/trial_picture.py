@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from console.templatetags.muster import duration
+from workloads.templatetags.quota_trials import describe_wait
 from workloads.trials.results import ProjectWaits, TrialResult, Waits
 
 MOST_ROWS = 20
@@ -103,9 +103,10 @@ def compare_waits(before: float, after: float) -> str:
 
 
 def _build_line(row: ProjectWaits, end: float) -> TrialLine:
-    before, after = duration(row.before.median), duration(row.after.median)
+    before, after = describe_wait(row.before.median), describe_wait(row.after.median)
     look = compare_waits(row.before.median, row.after.median)
     change = f"{before} → {after}" if look != "same" else f"{after}, as before"
+    high_before, high_after = describe_wait(row.before.high), describe_wait(row.after.high)
     return TrialLine(
         row.name,
         row.count,
@@ -115,12 +116,14 @@ def _build_line(row: ProjectWaits, end: float) -> TrialLine:
         _build_mark("as it is", row.before, end),
         _build_mark("as tried", row.after, end),
         f"{row.name}: half of its workloads wait less than {before} as it is, and {after} as "
-        f"tried; 9 of 10 less than {duration(row.before.high)}, and {duration(row.after.high)}",
+        f"tried; 9 of 10 less than {high_before}, and {high_after}",
     )
 
 
 def _build_mark(which: str, waits: Waits, end: float) -> WaitMark:
-    words = f"{which}: median {duration(waits.median)}, 9 of 10 within {duration(waits.high)}"
+    words = (
+        f"{which}: median {describe_wait(waits.median)}, 9 of 10 within {describe_wait(waits.high)}"
+    )
     return WaitMark(_find_x(waits.median, end), _find_x(waits.high, end), words)
 
 
