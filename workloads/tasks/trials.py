@@ -32,9 +32,11 @@ def play_trials() -> None:
         now = timezone.now()
         _settle_lost_trials(now)
         trial = _begin_next_trial(now)
-        if trial is not None:
-            _play(trial)
-            play_trials.enqueue()
+        if trial is None:
+            return
+        _play(trial)
+    # Not before the claim is given back: the next one would find it taken.
+    play_trials.enqueue()
 
 
 def _settle_lost_trials(now: datetime) -> None:
