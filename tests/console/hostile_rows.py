@@ -14,8 +14,10 @@ from django.utils import timezone
 
 from console.encryption import EncryptedTextField
 from projects.models import AuditEntry
-from workloads.models import Workload
+from workloads.models import QuotaTrial, Workload
 from workloads.specs import Environment, Pair, Variable, decode_spec, encode_spec
+from workloads.trials.changes import Change, ChangeKind, encode_changes
+from workloads.trials.results import ProjectWaits, TrialResult, Waits, encode_result
 
 OURS = ("projects", "clusters", "environments", "workloads")
 HOSTILE = """'" onmk=1 x='<mk>{{6*7777}}"""
@@ -85,9 +87,11 @@ NOT_TEXTS = frozenset(
         "gaps",
         "before",
         "after",
+        "changes",
+        "result",
     }
 )
-"""JSON with a grammar, which its readers rely on; `_hostile_spec` fills `spec`."""
+"""JSON with a grammar, which its readers rely on; some of it is filled by its own functions."""
 
 
 def list_models() -> Iterator[type[models.Model]]:
@@ -192,6 +196,7 @@ def fill_hostile_texts() -> int:
                 model._base_manager.filter(pk=row.pk).update(**values)
     for workload in Workload.objects.all():
         Workload.objects.filter(pk=workload.pk).update(spec=_hostile_spec(workload.spec))
+    QuotaTrial.objects.update(**_hostile_trial())
     entry = {field.name: _hostile(field, 0) for field in list_text_fields(AuditEntry)}
     AuditEntry.objects.create(
         **entry,
@@ -214,6 +219,14 @@ def _replace_leaves(value: Any) -> Any:
     if isinstance(value, list):
         return [_replace_leaves(inner) for inner in value]
     return HOSTILE if isinstance(value, str) else value
+
+
+def _hostile_trial() -> dict[str, Any]:
+    now = timezone.now()
+    waits = ProjectWaits(1, HOSTILE, 1, Waits(), Waits(), Waits())
+    result = TrialResult(now, now, False, waits, [waits, waits], 0, True, 1, 1, 1, [])
+    change = Change(ChangeKind.PROJECT, HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE)
+    return {"changes": encode_changes([change]), "result": encode_result(result)}
 
 
 def _hostile_spec(stored: Any) -> Any:
