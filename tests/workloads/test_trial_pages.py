@@ -28,7 +28,7 @@ def client_of(user: User) -> Client:
     return client
 
 
-def read(user: User, address: str, status: int = 200) -> str:
+def read_page(user: User, address: str, status: int = 200) -> str:
     answer: Any = client_of(user).get(address)
     assert answer.status_code == status, answer.status_code
     return " ".join(answer.content.decode().split())
@@ -68,7 +68,7 @@ def test_what_is_typed_is_tried_and_applied_nowhere(cast: Cast) -> None:
     ]
     cast.team_a.refresh_from_db()
     assert cast.team_a.gpu_quota == 2
-    page = read(cast.bob, answer["Location"])
+    page = read_page(cast.bob, answer["Location"])
     assert 'hx-trigger="every 2s"' in page
     assert "2 → <strong>8</strong>" in page
 
@@ -77,13 +77,13 @@ def test_the_form_has_the_values_of_today_and_those_of_another_trial(cast: Cast)
     add_nodes(cast, 8, 8)
     trial = add_trial(cast, change_quota(cast.team_a, "6"))
     address = f"/clusters/{cast.cluster.pk}/quota-trial"
-    page = read(cast.alice, address)
+    page = read_page(cast.alice, address)
     assert f'name="project-{cast.team_a.pk}-gpu_quota" value="2"' in page
     assert 'aria-label="Nodes of 8 × H100"' in page
-    page = read(cast.alice, f"{address}?from={trial.pk}")
+    page = read_page(cast.alice, f"{address}?from={trial.pk}")
     assert f'name="project-{cast.team_a.pk}-gpu_quota" value="6"' in page
     assert '<p class="qt-now">now 2</p>' in page
-    assert read(cast.alice, f"{address}?from=nonsense")
+    assert read_page(cast.alice, f"{address}?from=nonsense")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_one_at_a_time_for_each_person(cast: Cast) -> None:
     client_of(cast.alice).post(f"/quota-trials/{open_one.pk}/cancel")
     open_one.refresh_from_db()
     assert (open_one.status, open_one.trouble) == ("failed", "alice cancelled it.")
-    assert "alice cancelled it." in read(cast.alice, f"/quota-trials/{open_one.pk}")
+    assert "alice cancelled it." in read_page(cast.alice, f"/quota-trials/{open_one.pk}")
     assert post(cast.alice, cast, build_data(cast, gpu_quota="3")).status_code == 302
 
 
@@ -154,7 +154,7 @@ def test_without_kai_there_is_nothing_to_try(cast: Cast) -> None:
 
 def test_the_result_is_a_picture_and_a_table(cast: Cast) -> None:
     key = create_trial((cast.team_a, cast.team_b), cast.alice, timezone.now())
-    page = read(cast.alice, f"/quota-trials/{key}")
+    page = read_page(cast.alice, f"/quota-trials/{key}")
     assert page.count('role="img"') == 8
     assert "2 h 18 min → 42 min" in page
     assert "What it does not know" in page
@@ -182,20 +182,20 @@ def test_the_picture_orders_waits_by_ratio(cast: Cast) -> None:
 
 def test_the_list_is_of_clusters_that_one_administers(cast: Cast) -> None:
     trial = add_trial(cast, change_quota(cast.team_a, "6"), status="done")
-    assert f"/quota-trials/{trial.pk}" in read(cast.alice, "/quota-trials")
-    read(cast.mallory, "/quota-trials", 403)
-    read(cast.mallory, f"/quota-trials/{trial.pk}", 404)
+    assert f"/quota-trials/{trial.pk}" in read_page(cast.alice, "/quota-trials")
+    read_page(cast.mallory, "/quota-trials", 403)
+    read_page(cast.mallory, f"/quota-trials/{trial.pk}", 404)
     AccessRule.objects.create(user=cast.mallory, department=cast.research, role=DEPARTMENT)
-    page = read(cast.mallory, "/quota-trials")
+    page = read_page(cast.mallory, "/quota-trials")
     assert str(trial.pk) not in page
     assert "There is no cluster whose quotas you may try" in page
-    assert str(trial.pk) in read(make_administrator(cast), "/quota-trials")
+    assert str(trial.pk) in read_page(make_administrator(cast), "/quota-trials")
 
 
 def test_the_pages_take_as_many_queries_for_many(cast: Cast) -> None:
     def count(address: str) -> int:
         with CaptureQueriesContext(connection) as queries:
-            read(cast.alice, address)
+            read_page(cast.alice, address)
         return len(queries)
 
     addresses = ("/quota-trials", f"/clusters/{cast.cluster.pk}/quota-trial")
@@ -209,5 +209,5 @@ def test_the_pages_take_as_many_queries_for_many(cast: Cast) -> None:
 
 @pytest.mark.parametrize("address", ["/projects", "/departments"])
 def test_administrators_find_the_trials(cast: Cast, address: str) -> None:
-    assert 'href="/quota-trials"' in read(cast.alice, address)
-    assert 'href="/quota-trials"' not in read(cast.bob, address)
+    assert 'href="/quota-trials"' in read_page(cast.alice, address)
+    assert 'href="/quota-trials"' not in read_page(cast.bob, address)
