@@ -39,9 +39,13 @@ def build_state(
 
 
 def measure_lengths(runs: Iterable[PastRun], begin: datetime) -> Mapping[str, float]:
-    """Return for how many seconds each run ran, from `begin` on; none where it goes on."""
+    """Return for how many seconds each run ran in a replay; none where it goes on.
+
+    Of what ran at the begin it is the rest, from when it comes.
+    """
+    first = begin - HEAD_START
     return {
-        run.key: max(SHORTEST, (run.ended_at - max(run.started_at, begin)).total_seconds())
+        run.key: max(SHORTEST, (run.ended_at - max(run.started_at, first)).total_seconds())
         for run in runs
         if run.started_at is not None and run.ended_at is not None
     }
