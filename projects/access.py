@@ -27,6 +27,8 @@ from projects.permissions import (
 from projects.rights import view_permission
 from projects.scopes import TENANT, Level, Scope, cluster_scope, department_scope
 
+NOT_THERE = "There is nothing here that you may see."
+"""What is said of what does not exist, and of what is not the reader's to see."""
 MAX_NAMED = 3
 """Roles or people that a refusal names."""
 
@@ -46,7 +48,7 @@ def require(user: User, verb: Verb, entity: Entity, scope: Scope = TENANT) -> No
     if user.rights.may(permission, scope):
         return
     if scope.level is not Level.TENANT and not can_see(user, entity, scope):
-        raise Http404("There is nothing here that you may see.")
+        raise Http404(NOT_THERE)
     raise NotAllowed(
         describe_refusal(user, permission, scope), why=explanation_url(permission, scope)
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
-from django.shortcuts import get_object_or_404
+from django.http import Http404
 
 from clusters.models import Cluster
 from console.errors import Clash
@@ -63,8 +63,9 @@ def list_clusters(user: User) -> Sequence[Cluster]:
 
 def get_trial(user: User, key: uuid.UUID) -> QuotaTrial:
     """Return a trial. Raises Http404 where its cluster is not the user's to try quotas on."""
-    rows = filter_trials(Cluster.objects.in_use())
-    trial: QuotaTrial = get_object_or_404(rows, pk=key)
+    trial = filter_trials(Cluster.objects.in_use()).filter(pk=key).first()
+    if trial is None:
+        raise Http404(access.NOT_THERE)
     require_trials(user, trial.cluster_id)
     return trial
 

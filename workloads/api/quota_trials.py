@@ -30,6 +30,7 @@ from projects.api.schemas import (
     enum_schema,
     object_schema,
 )
+from projects.models import User
 from projects.permissions import Entity, Verb
 from workloads import trial_requests
 from workloads.api.workload_serializers import format_moment
@@ -192,8 +193,7 @@ class QuotaTrialsView(ApiView):
     @idempotent
     def post(self, request: Request) -> Response:
         body = parse_body(TrialBody, request.data)
-        cluster = _get_cluster(body.cluster_id)
-        trial_requests.require_trials(self.user, cluster.pk)
+        cluster = _get_cluster(self.user, body.cluster_id)
         form = _load_form(body, cluster)
         trial = trial_requests.request_trial(self.user, cluster, form.changes)
         return Response(serialize_trial(trial) | {"result": None}, status=202)
@@ -213,15 +213,19 @@ class QuotaTrialView(ApiView):
         return Response(serialize_trial(trial) | {"result": result})
 
 
-def _get_cluster(text: str) -> Cluster:
-    """Return a cluster by its id. Raises Http404."""
+def _get_cluster(user: User, text: str) -> Cluster:
+    """Return the cluster of an id. Raises Http404, and NotAllowed for whom it is no cluster to try.
+
+    The rights come first: another's cluster reads like one that is not there.
+    """
     try:
         key = uuid.UUID(text)
     except ValueError:
-        raise Http404 from None
+        raise Http404(access.NOT_THERE) from None
+    trial_requests.require_trials(user, key)
     cluster: Cluster | None = Cluster.objects.in_use().filter(pk=key).first()
     if cluster is None:
-        raise Http404
+        raise Http404(access.NOT_THERE)
     return cluster
 
 
