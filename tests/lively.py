@@ -33,7 +33,7 @@ from tests.credentials import a_registry
 from tests.lively_clusters import clusters
 from tests.lively_forecasts import create_forecasts
 from tests.lively_ledger import create_ledger
-from tests.lively_trials import create_trial
+from tests.lively_trials import create_open_trial, create_trial
 from tests.lively_workloads import WorkloadDay
 from workloads.forms import workload_copies
 from workloads.models import Draft, Sample, SavedView
@@ -96,6 +96,7 @@ class _Day(WorkloadDay):
         create_forecasts((self.a, self.b), pending, running, self.now)
         ids |= {
             "trial": create_trial((self.a, self.b), self.people["alice"], self.now),
+            "open_trial": create_open_trial(self.b, self.people["alice"], self.now),
             "running": running.pk,
             "pending": pending.pk,
             "failed": failed.pk,

@@ -63,6 +63,21 @@ def create_trial(projects: tuple[Project, Project], by: User, now: datetime) -> 
     return trial.pk
 
 
+def create_open_trial(project: Project, by: User, now: datetime) -> uuid.UUID:
+    """Create a trial that is being played."""
+    change = Change(ChangeKind.PROJECT, str(project.pk), project.name, "gpu_limit", "", "32")
+    trial = QuotaTrial.objects.create(
+        cluster_id=project.cluster_id,
+        asked_by=by,
+        changes=encode_changes([change]),
+        status="running",
+        created_at=now - timedelta(seconds=9),
+        began_at=now - timedelta(seconds=8),
+        tries=1,
+    )
+    return trial.pk
+
+
 def _build_waits(
     key: int,
     name: str,

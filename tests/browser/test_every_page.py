@@ -180,7 +180,7 @@ VISITS: dict[str, list[str]] = {
     "forecasts": ["/forecasts", "/forecasts?horizon=1h&project={project}"],
     "quota-trials": ["/quota-trials"],
     "quota-trial-new": ["/clusters/{cluster}/quota-trial"],
-    "quota-trial": ["/quota-trials/{trial}"],
+    "quota-trial": ["/quota-trials/{trial}", "/quota-trials/{open_trial}"],
     "project-new": ["/projects/new"],
     "project-edit": ["/projects/{project}/edit"],
     "project-delete": ["/projects/{project}/delete", "/projects/{resting}/delete"],
