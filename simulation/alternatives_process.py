@@ -1,21 +1,17 @@
-"""Plays alternatives in a process of its own: a pickled question in, each answer out at once.
+"""Plays alternatives in a process of its own: a pickled question in, each answer out at once."""
 
-Only the process that started it writes to it. It takes the time that others leave.
-"""
-
-import math
-import os
 import pickle
-import signal
 import sys
 import time
 
 from simulation.alternatives import play_alternatives
 from simulation.forecasting import HORIZON
+from simulation.questions import read_question
 
-NICENESS = 10
 KEPT_SHARE = 0.15
 """The share of its seconds that is kept for each place but the first."""
+GRACE = 2.0
+"""After how many times its seconds it is ended: what is begun is played on."""
 
 
 def main() -> None:
@@ -23,11 +19,7 @@ def main() -> None:
 
     A place is (state, lengths, alternatives), the submission's own cluster first.
     """
-    os.nice(NICENESS)
-    question = pickle.load(sys.stdin.buffer)  # noqa: S301 - of the process that started it
-    places, seed, seconds = question
-    # Who asked may be gone by then, killed, and nobody else would end it.
-    signal.alarm(math.ceil(seconds * 2))
+    places, seed, seconds = read_question(GRACE)
     end = time.monotonic() + seconds
     for number, (state, lengths, alternatives) in enumerate(places):
         kept = seconds * KEPT_SHARE * (len(places) - 1 - number)
