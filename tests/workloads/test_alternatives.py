@@ -113,7 +113,7 @@ def load(workload: Workload) -> Workload:
     return Workload.objects.select_related("project__cluster").get(pk=workload.pk)
 
 
-def ask(workload: Workload, user: User) -> AnswerBoard:
+def play_question(workload: Workload, user: User) -> AnswerBoard:
     question = ask_for_workload(workload, user)
     board = AnswerBoard(question)
     for answer in ask_simulator(question, user.pk):
@@ -122,11 +122,11 @@ def ask(workload: Workload, user: User) -> AnswerBoard:
 
 
 def test_it_names_what_the_reader_sees_and_no_other(cast: Cast, waiting: Workload) -> None:
-    titles = {each.title for each in ask(waiting, cast.bob).list_best()}
+    titles = {each.title for each in play_question(waiting, cast.bob).list_best()}
     assert "If mine (team-a) ended" in titles
     assert "If work of another project ended" in titles
     assert not any("secret" in title for title in titles)
-    every = {each.title for each in ask(waiting, cast.alice).list_best()}
+    every = {each.title for each in play_question(waiting, cast.alice).list_best()}
     assert "If secret (team-b) ended" in every
 
 

@@ -93,7 +93,7 @@ def _use_fewer_workers(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
     }
     for workers, key in numbers.items():
         if 1 <= workers < spec.workers:
-            title = f"With {_count(workers, 'worker')} instead of {spec.workers:,}"
+            title = f"With {_count_nouns(workers, 'worker')} instead of {spec.workers:,}"
             yield SpecChange(key, title, replace(spec, workers=workers))
 
 
@@ -101,7 +101,7 @@ def _use_fewer_runs_at_once(spec: Spec, pools: NodePools) -> Iterator[SpecChange
     if spec.is_distributed or min(spec.runs, spec.parallelism) < 2:
         return
     parallelism = min(spec.runs, spec.parallelism) // 2
-    title = f"With {_count(parallelism, 'run')} at once instead of {spec.parallelism:,}"
+    title = f"With {_count_nouns(parallelism, 'run')} at once instead of {spec.parallelism:,}"
     yield SpecChange("parallelism-half", title, replace(spec, parallelism=parallelism))
 
 
@@ -109,7 +109,7 @@ def _use_fewer_gpus_in_all(spec: Spec, pools: NodePools) -> Iterator[SpecChange]
     total = spec.total_gpus
     for key, wanted in (("total-half", (total or 0) // 2), ("total-quarter", (total or 0) // 4)):
         if total is not None and wanted >= 1:
-            title = f"With {_count(wanted, 'GPU')} in all instead of {total:,}"
+            title = f"With {_count_nouns(wanted, 'GPU')} in all instead of {total:,}"
             yield SpecChange(key, title, replace(spec, total_gpus=wanted))
 
 
@@ -120,7 +120,7 @@ def _use_fewer_gpus_each(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
     devices = gpus.device_count // 2
     for key, number in (("gpus-half", devices), ("gpus-one", 1)):
         if key == "gpus-half" or devices > 1:
-            title = f"With {_count(number, 'GPU')} in each pod instead of {gpus.device_count}"
+            title = f"With {_count_nouns(number, 'GPU')} in each pod instead of {gpus.device_count}"
             yield SpecChange(key, title, _set_gpus(spec, replace(gpus, devices=number)))
 
 
@@ -156,7 +156,7 @@ def _set_gpus(spec: Spec, gpus: Gpus) -> Spec:
     return replace(spec, setup=replace(spec.setup, compute=compute))
 
 
-def _count(number: int, noun: str) -> str:
+def _count_nouns(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
