@@ -197,6 +197,8 @@ class _Race:
                 if time.monotonic() >= end:
                     self.is_cut = True
                     return
+                if self._bound == 0.0:
+                    return
                 if not track.is_base and self._found == MOST_FOUND:
                     self._open.remove(track)
                     continue

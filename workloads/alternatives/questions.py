@@ -30,6 +30,7 @@ from workloads.forecasting.evidence import load_run_lengths
 from workloads.forecasting.gang_sizes import require_whole_gangs
 from workloads.judgement import Judgement, judge_submission
 from workloads.models import Workload, WorkloadForecast
+from workloads.placement_rules import load_pools
 from workloads.policies import PoliciesInForce
 from workloads.queries.disruptions import UNNAMED
 from workloads.specs import Spec, UnreadableSpec, decode_spec
@@ -138,7 +139,7 @@ class _Builder:
 
     def _change_spec(self, spec: Spec, key: str) -> Iterator[Alternative]:
         """Yield the changes of the spec that policies, project and cluster allow."""
-        pools = judge_submission(spec, self.project, in_force=self._in_force).pools
+        pools = load_pools(self.project)
         for change in list_spec_changes(spec, pools, has_kai=self.project.cluster.can.has_kai):
             gang = self.judge(change.spec, key)
             if gang is not None:
