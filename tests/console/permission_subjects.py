@@ -123,12 +123,32 @@ def _is_right(subject: Subject, rule: Rule | None, status: int) -> bool:
     return status in REFUSED or (isinstance(rule, Need) and status == rule.hidden)
 
 
-def wrongly_let_in_or_refused(world: World, subjects: list[Subject], name: str) -> list[str]:
-    """Return the answers, to anybody and with any method, that differ from the table."""
+def _choose_subjects(
+    subjects: list[Subject], rule: Rule | None, *, with_all: bool
+) -> list[Subject]:
+    if rule is None or rule == OPEN:
+        return subjects[:1]
+    if with_all:
+        return subjects
+    let_in = [subject for subject in subjects if subject.may(rule)]
+    by_role = {subject.role: subject for subject in reversed(let_in)}
+    by_scope = {subject.scope: subject for subject in let_in}
+    chosen = {subject.user.pk for subject in (*by_role.values(), *by_scope.values())}
+    return [each for each in subjects if not each.may(rule) or each.user.pk in chosen]
+
+
+def wrongly_let_in_or_refused(
+    world: World, subjects: list[Subject], name: str, *, with_all: bool = False
+) -> list[str]:
+    """Return the answers, to anybody and with any method, that differ from the table.
+
+    Whoever has to be refused is asked for. Of those that are let in, whose pages take long, it is
+    each role in one scope and each scope with one role, unless `with_all`.
+    """
     wrong = []
     for method in METHODS:
         rule = TABLE[name].get(method)
-        for subject in subjects if rule is not None and rule != OPEN else subjects[:1]:
+        for subject in _choose_subjects(subjects, rule, with_all=with_all):
             status = _status(world, subject, method, name)
             if not _is_right(subject, rule, status):
                 wrong.append(
