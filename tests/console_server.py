@@ -13,6 +13,7 @@ from pathlib import Path
 from console.processes import PROTOCOL
 from tests import migrated
 from tests.cluster import ROOT, DidNotStart
+from tests.python_session import PythonSession
 
 READY = re.compile(r"Uvicorn running on (?P<url>http://127\.0\.0\.1:\d+)")
 # The kernel ends what this starts together with the test process (PR_SET_PDEATHSIG is 1), even when
@@ -48,6 +49,7 @@ class WebServer:
             | given
         )
         self._process: subprocess.Popen[bytes] | None = None
+        self._session: PythonSession | None = None
 
     def __enter__(self) -> "WebServer":
         return self.start()
@@ -111,10 +113,13 @@ class WebServer:
         """What a few lines of Python print, run with Django set up on the same data: how a test
         puts rows into this database.
         """
-        return self._run("-c", f"import django\ndjango.setup()\n{code}")
+        if self._session is None:
+            self._session = PythonSession(self._ours(), ROOT, self.environment)
+        return self._session.run(code)
 
     def stop(self, within: float = 60.0) -> None:
         """End it with SIGTERM; killed where that is not enough."""
+        self._close_session()
         process, self._process = self._process, None
         if process is None:
             return
@@ -130,10 +135,16 @@ class WebServer:
 
     def kill(self) -> None:
         """End it without any chance to clean up."""
+        self._close_session()
         process, self._process = self._process, None
         if process is not None:
             process.kill()
             process.wait()
+
+    def _close_session(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
 
     def _run(self, *arguments: str) -> str:
         done = subprocess.run(
