@@ -4,8 +4,9 @@ Each alternative is played with the same run lengths, draw by draw, so that what
 starts comes of the alternative alone.
 """
 
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -20,8 +21,10 @@ from simulation.run_lengths import RunLengths
 from simulation.world import World, build_world, scale_state
 
 MOST_DRAWS = 20
-MOST_FOUND = 5
-"""Alternatives that are followed, those that start first in the first draw."""
+FIRST_DRAWS = 3
+"""Draws of all alternatives; those that were never sooner in them are given up."""
+MOST_FOLLOWED = 5
+"""Alternatives that are played on after them, those that start soonest."""
 FIRST_STAGE = 60.0
 STAGE_FACTOR = 2.0
 """All are played side by side, for so many seconds at first, then each time for so much longer."""
@@ -35,8 +38,8 @@ class Alternative:
     gang: Gang
     ended: str = ""
     """Key of a gang that would end now."""
-    queue: Queue | None = None
-    """A queue with other bounds."""
+    queues: Sequence[Queue] = ()
+    """Queues with other bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,11 @@ class _Track:
     def is_at_once(self) -> bool:
         """Whether it starts now, which no other draw changes."""
         return self.starts == [0.0]
+
+    def get_likely(self) -> float:
+        """Return the likely start so far; without one it is later than all."""
+        likely = find_quantile(self.starts, 0.5)
+        return math.inf if likely is None else likely
 
     def note(self, outcome: "_Outcome") -> AlternativeStart:
         """Take in what one draw has shown, and return what all of them say."""
@@ -131,43 +139,47 @@ def play_alternatives(
 ) -> Iterator[AlternativeStart]:
     """Yield when a gang would start, the soonest first, and again as more draws tell more.
 
-    The first alternative is the gang as it is; no other is played beyond its start. What is not
-    known after `most_seconds` is not yielded any more.
+    The first alternative is the gang as it is; no other is played beyond its start, and of those
+    that are never sooner nothing is yielded. After `most_seconds` nothing more is.
     """
     end = time.monotonic() + most_seconds
     known = {key: each for key, each in lengths.items() if each.is_known}
     tracks: list[_Track] = []
     for track in _build_tracks(state, alternatives):
-        if find_never(replace(track.world, books=track.world.books[-1:])):
-            yield AlternativeStart(track.alternative.key, Outlook.NEVER, 0)
-        else:
+        if not find_never(replace(track.world, books=track.world.books[-1:])):
             tracks.append(track)
+        elif track.is_base:
+            yield AlternativeStart(track.alternative.key, Outlook.NEVER, 0)
     precision = _choose_precision(tracks)
     for number in range(MOST_DRAWS):
         build = partial(Player, lengths=known, seed=f"{seed} {number}", precision=precision)
         race = _Race(tracks, build)
-        outcomes = race.run(horizon, end)
-        if number == 0:
-            for outcome in outcomes:
-                yield outcome.track.note(outcome)
-        else:
-            settled = list(outcomes)
+        outcomes: Iterable[_Outcome] = race.run(horizon, end)
+        if number:
             # A draw that is cut off has those alone that start soon: it would not be like others.
-            if not race.is_cut:
-                yield from [outcome.track.note(outcome) for outcome in settled]
-        tracks = _choose_followed(tracks)
-        if race.is_cut or all(track.is_base for track in tracks):
+            outcomes = list(outcomes)
+            if race.is_cut:
+                return
+        for outcome in outcomes:
+            answer = outcome.track.note(outcome)
+            if outcome.track.is_base or outcome.track.sooner:
+                yield answer
+        tracks = _choose_followed(tracks, number + 1)
+        if race.is_cut or not tracks:
             return
 
 
-def _choose_followed(tracks: Sequence[_Track]) -> list[_Track]:
-    """Return the gang as it is, and what helped most so far and may still turn out otherwise."""
+def _choose_followed(tracks: Sequence[_Track], draws: int) -> list[_Track]:
+    """Return what is played on after so many draws: what may still turn out otherwise."""
     base = [track for track in tracks if track.is_base]
     if any(track.is_at_once for track in base):
-        return base
-    found = [track for track in tracks if track.sooner and not track.is_base]
-    found.sort(key=lambda track: min(start for start in track.starts if start is not None))
-    return [*base, *(track for track in found[:MOST_FOUND] if not track.is_at_once)]
+        return []
+    others = [track for track in tracks if not track.is_base]
+    if draws >= FIRST_DRAWS:
+        others = [track for track in others if track.sooner]
+        others.sort(key=_Track.get_likely)
+        others = others[:MOST_FOLLOWED]
+    return [*base, *(track for track in others if not track.is_at_once)]
 
 
 def _choose_precision(tracks: Sequence[_Track]) -> Precision:
@@ -185,12 +197,11 @@ class _Race:
         self._players: dict[str, Player] = {}
         self._bound: float | None = None
         """When the gang starts as it is."""
-        self._found = 0
         self.is_cut = False
         """Whether its time was over before all was known."""
 
     def run(self, horizon: float, end: float) -> Iterator[_Outcome]:
-        """Yield what comes of each; nothing of those behind the first `MOST_FOUND`."""
+        """Yield what comes of each, the soonest first; of the gang alone if it starts at once."""
         stage = 0.0
         while self._open:
             for track in list(self._open):
@@ -199,13 +210,9 @@ class _Race:
                     return
                 if self._bound == 0.0:
                     return
-                if not track.is_base and self._found == MOST_FOUND:
-                    self._open.remove(track)
-                    continue
                 outcome = self._advance(track, stage, horizon)
                 if outcome is not None:
                     self._open.remove(track)
-                    self._found += outcome.is_sooner
                     yield outcome
             stage = min(horizon, max(FIRST_STAGE, stage * STAGE_FACTOR))
 
@@ -244,7 +251,7 @@ def _build_tracks(state: ClusterState, alternatives: Sequence[Alternative]) -> I
         replace(
             state,
             gangs=[*others, *(each.gang for each in alternatives)],
-            queues=[*state.queues, *(each.queue for each in alternatives if each.queue)],
+            queues=[*state.queues, *(queue for each in alternatives for queue in each.queues)],
         )
     )
     gangs = scaled.gangs[len(others) :]
@@ -254,23 +261,24 @@ def _build_tracks(state: ClusterState, alternatives: Sequence[Alternative]) -> I
             scaled,
             gangs=scaled.gangs[: len(others)],
             queues=scaled.queues[: len(state.queues)],
-        )
+        ),
+        is_scaled=True,
     )
     unify = ShapeNames().unify
     for alternative, gang in zip(alternatives, gangs, strict=True):
-        queue = next(queues) if alternative.queue else None
+        changed = [next(queues) for _ in alternative.queues]
         book = build_gang_book(gang, unify)
-        world = _vary_world(base, book, alternative.ended, queue)
+        world = _vary_world(base, book, alternative.ended, changed)
         yield _Track(alternative, world, is_base=alternative is alternatives[0])
 
 
-def _vary_world(base: World, book: GangBook, ended: str, queue: Queue | None) -> World:
-    """Return the world with one more gang, and without one that ends now."""
+def _vary_world(base: World, book: GangBook, ended: str, changed: Sequence[Queue]) -> World:
+    """Return the world with one more gang, other queues, and without one that ends now."""
     queues, room, state = base.queues.fork(), base.room, base.state
-    if queue is not None:
+    for queue in changed:
         queues.change_bounds(queue)
-        changed = [queue if each.name == queue.name else each for each in state.queues]
-        state = replace(state, queues=changed)
+    by_name = {queue.name: queue for queue in changed}
+    state = replace(state, queues=[by_name.get(each.name, each) for each in state.queues])
     books = list(base.books)
     gone = next((each for each in books if each.key == ended), None) if ended else None
     if gone is not None:

@@ -1,8 +1,8 @@
 """Plays alternatives in a process of its own: a pickled question in, each answer out at once."""
 
-import pickle
 import sys
 import time
+from multiprocessing.connection import Connection
 
 from simulation.alternatives import play_alternatives
 from simulation.forecasting import HORIZON
@@ -15,20 +15,21 @@ GRACE = 2.0
 
 
 def main() -> None:
-    """Read (places, seed, seconds) from input, and write answers, one pickle after the other.
+    """Read (places, seed, seconds) from input, and send answers; None is the last of them.
 
     A place is (state, lengths, alternatives), the submission's own cluster first.
     """
     places, seed, seconds = read_question(GRACE)
     end = time.monotonic() + seconds
-    for number, (state, lengths, alternatives) in enumerate(places):
-        kept = seconds * KEPT_SHARE * (len(places) - 1 - number)
-        most_seconds = end - time.monotonic() - kept
-        for answer in play_alternatives(
-            state, lengths, alternatives, seed=seed, horizon=HORIZON, most_seconds=most_seconds
-        ):
-            pickle.dump(answer, sys.stdout.buffer)
-            sys.stdout.buffer.flush()
+    with Connection(sys.stdout.fileno(), readable=False) as answers:
+        for number, (state, lengths, alternatives) in enumerate(places):
+            kept = seconds * KEPT_SHARE * (len(places) - 1 - number)
+            most_seconds = end - time.monotonic() - kept
+            for answer in play_alternatives(
+                state, lengths, alternatives, seed=seed, horizon=HORIZON, most_seconds=most_seconds
+            ):
+                answers.send(answer)
+        answers.send(None)
 
 
 if __name__ == "__main__":

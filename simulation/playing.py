@@ -164,8 +164,10 @@ class Player:
         """End the runs whose time has come, one after the other."""
         self._ended_on = {}
         while self._ends and self._ends[0][0] <= last:
-            self._now, key, version = heapq.heappop(self._ends)
+            at, key, version = heapq.heappop(self._ends)
+            # Of what gave way meanwhile it is no end.
             if self._versions.get(key) == version and key in self._running:
+                self._now = at
                 self._end_run(self._running.pop(key))
 
     def _end_run(self, book: GangBook) -> None:

@@ -39,9 +39,13 @@ class World:
         ]
 
 
-def build_world(state: ClusterState) -> World:
-    """Build the world of a state, with the pods that leave taken out."""
-    state = scale_state(state)
+def build_world(state: ClusterState, *, is_scaled: bool = False) -> World:
+    """Build the world of a state, with the pods that leave taken out.
+
+    A state that `is_scaled` comes from `scale_state`.
+    """
+    if not is_scaled:
+        state = scale_state(state)
     state = replace(state, gangs=[_drop_leaving(gang) for gang in state.gangs])
     booked = book_state(state)
     return World(state, booked.shapes, booked.queues, booked.room, booked.gangs)

@@ -10,10 +10,11 @@ from django.test import Client
 from django.utils import timezone
 
 from clusters.models import Cluster
-from projects.models import User
+from projects.models import Project, User
+from scheduling import GPU
 from tests.cast import Cast, a_spec
 from tests.workloads.waiting_rows import add_ended_run, add_node, add_workload
-from workloads.alternatives import AnswerBoard, CannotAsk, ask_for_workload, ask_simulator
+from workloads.alternatives import AnswerBoard, CannotAsk, Question, ask_for_workload, play_question
 from workloads.alternatives.asking import AT_ONCE
 from workloads.alternatives.questions import BASE, MOST_ENDED
 from workloads.alternatives.spec_changes import find_spec_change, list_spec_changes
@@ -112,20 +113,19 @@ def load(workload: Workload) -> Workload:
     return Workload.objects.select_related("project__cluster").get(pk=workload.pk)
 
 
-def play_question(workload: Workload, user: User) -> AnswerBoard:
-    question = ask_for_workload(workload, user)
-    board = AnswerBoard(question)
-    for answer in ask_simulator(question, user.pk):
-        board.note(answer)
+def play(workload: Workload, user: User) -> AnswerBoard:
+    """Return the board once all is played."""
+    *_, board = play_question(lambda: ask_for_workload(workload, user), user.pk)
+    assert board.is_over
     return board
 
 
 def test_it_names_what_the_reader_sees_and_no_other(cast: Cast, waiting: Workload) -> None:
-    titles = {each.title for each in play_question(waiting, cast.bob).list_best()}
+    titles = {each.title for each in play(waiting, cast.bob).list_best()}
     assert "If mine (team-a) ended" in titles
     assert "If work of another project ended" in titles
     assert not any("secret" in title for title in titles)
-    every = {each.title for each in play_question(waiting, cast.alice).list_best()}
+    every = {each.title for each in play(waiting, cast.alice).list_best()}
     assert "If secret (team-b) ended" in every
 
 
@@ -148,21 +148,59 @@ def test_what_is_refused_is_not_offered(
         ask_for_workload(load(waiting), cast.bob)
 
 
-def test_few_are_asked_at_once_and_the_newer_question_of_a_person_counts(
+def test_few_ask_at_once_and_the_newer_question_of_a_person_counts(
     cast: Cast, waiting: Workload
 ) -> None:
-    question = ask_for_workload(waiting, cast.bob)
-    first = [ask_simulator(question, user_id) for user_id in range(1, AT_ONCE + 1)]
+    def build() -> Question:
+        return ask_for_workload(waiting, cast.bob)
+
+    def build_long() -> Question:
+        # More than a pipe holds: its simulator waits for its reader.
+        question = build()
+        place = question.places[0]
+        alternatives = [replace(each, key=each.key * 5_000) for each in place.alternatives]
+        return replace(question, places=[replace(place, alternatives=alternatives)])
+
+    first = [play_question(build_long, user_id) for user_id in range(1, AT_ONCE + 1)]
     try:
-        for answers in first:
-            next(answers)
+        for boards in first:
+            next(boards)
         with pytest.raises(CannotAsk, match="Others are asking"):
-            next(ask_simulator(question, 99))
-        assert len(list(ask_simulator(question, 1))) > len(list(first[0]))
+            next(play_question(build, 99))
+        assert list(play_question(build, 1))[-1].is_over
+        with pytest.raises(CannotAsk, match="A newer question of yours"):
+            list(first[0])
     finally:
-        for answers in first:
-            answers.close()  # type: ignore[attr-defined]
-    assert list(ask_simulator(question, 99))
+        for boards in first:
+            boards.close()  # type: ignore[attr-defined]
+    assert list(play_question(build, 99))[-1].is_over
+
+
+def test_a_simulator_that_fails_is_no_answer(cast: Cast, waiting: Workload) -> None:
+    question = ask_for_workload(waiting, cast.bob)
+    broken = replace(question, places=[replace(question.places[0], lengths=None)])  # type: ignore[arg-type]
+    with pytest.raises(CannotAsk, match="log says why"):
+        list(play_question(lambda: broken, 1))
+
+
+def test_what_never_helps_is_not_shown(cast: Cast, waiting: Workload) -> None:
+    keys = {each.key for each in play(waiting, cast.bob).list_best()}
+    assert keys
+    assert "portion-half" not in keys
+
+
+def test_a_department_without_quota_rises_with_its_projects(cast: Cast, waiting: Workload) -> None:
+    Project.objects.filter(pk=cast.team_a.pk).update(gpu_quota=1, gpu_limit=1)
+    question = ask_for_workload(load(waiting), cast.bob)
+    raised = next(each for each in question.places[0].alternatives if each.key == "quota")
+    assert {queue.name for queue in raised.queues} >= {cast.team_a.queue}
+    own = next(queue for queue in raised.queues if queue.name == cast.team_a.queue)
+    assert (own.bounds[GPU].quota, own.bounds[GPU].limit) == (2, 2)
+
+
+def test_who_may_not_launch_there_gets_no_copy(cast: Cast, waiting: Workload) -> None:
+    offers = ask_for_workload(waiting, cast.vera).offers
+    assert {offer.project for offer in offers.values() if offer.change} <= {None}
 
 
 def read_events(client: Client, address: str) -> list[str]:

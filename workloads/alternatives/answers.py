@@ -54,7 +54,9 @@ class AnswerBoard:
     """The answers to one question, the newest of each alternative."""
 
     def __init__(self, question: Question) -> None:
-        self._question = question
+        self.question = question
+        self.is_over = False
+        """Whether no more answers come."""
         self._answers: dict[str, AlternativeStart] = {}
 
     def note(self, answer: AlternativeStart) -> None:
@@ -73,13 +75,13 @@ class AnswerBoard:
         views = [
             self._view(answer)
             for key, answer in self._answers.items()
-            if key != BASE and _helps(answer, base)
+            if key != BASE and self._helps(answer, base)
         ]
         views.sort(key=lambda view: (view.likely_at, not view.is_copy, view.key))
         return views[:MOST_SHOWN]
 
     def _view(self, answer: AlternativeStart) -> AlternativeView:
-        offer = self._question.offers[answer.key]
+        offer = self.question.offers[answer.key]
         base = self._answers.get(BASE)
         gain = None
         if answer.likely is not None and base is not None and base.likely is not None:
@@ -101,18 +103,16 @@ class AnswerBoard:
         )
 
     def _find_moment(self, seconds: float | None) -> datetime | None:
-        return None if seconds is None else self._question.asked_at + timedelta(seconds=seconds)
+        return None if seconds is None else self.question.asked_at + timedelta(seconds=seconds)
 
-
-def _helps(answer: AlternativeStart, base: AlternativeStart | None) -> bool:
-    """Return whether an alternative starts clearly sooner than the gang as it is."""
-    if answer.outlook is not Outlook.STARTS or answer.likely is None:
-        return False
-    if base is None or base.likely is None:
-        # It starts, and as it is that is not known, or not within what is played.
-        return True
-    least = max(LEAST_GAIN.total_seconds(), LEAST_GAIN_SHARE * base.likely)
-    is_elsewhere = not answer.sooner_share
-    return answer.likely <= base.likely - least and (
-        is_elsewhere or answer.sooner_share >= LEAST_SHARE
-    )
+    def _helps(self, answer: AlternativeStart, base: AlternativeStart | None) -> bool:
+        """Return whether an alternative starts clearly sooner than the gang as it is."""
+        if answer.outlook is not Outlook.STARTS or answer.likely is None:
+            return False
+        if base is None or base.likely is None:
+            # It starts, and as it is that is not known, or not within what is played.
+            return True
+        least = max(LEAST_GAIN.total_seconds(), LEAST_GAIN_SHARE * base.likely)
+        is_elsewhere = self.question.offers[answer.key].is_elsewhere
+        is_often_sooner = is_elsewhere or answer.sooner_share >= LEAST_SHARE
+        return is_often_sooner and answer.likely <= base.likely - least

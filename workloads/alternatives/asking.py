@@ -1,19 +1,21 @@
 """Asking the simulator, in a process of its own that answers as it finds out.
 
-Few are asked at once, since each takes a processor for some seconds; the newer question of a person
-takes the place of their older one.
+Few ask at once, since each takes a processor for some seconds; the newer question of a person takes
+the place of the older one.
 """
 
 import logging
+import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 
 from simulation.alternatives import AlternativeStart
+from workloads.alternatives.answers import AnswerBoard
 from workloads.alternatives.questions import CannotAsk, Question
 from workloads.forecasting.simulator_process import FOLDER
 
@@ -22,65 +24,105 @@ log = logging.getLogger(__name__)
 SECONDS = 15.0
 """For how long a question is played."""
 AT_ONCE = 2
-"""Questions of one process at once."""
+"""People of one process who ask at once."""
+TICK_SECONDS = 1.0
+"""After so long without an answer the reader has a turn: they may be gone."""
 SEED = 1
 """The same state gives the same answers, whoever asks."""
 MODULE = "simulation.alternatives_process"
 
 _lock = threading.Lock()
-_playing: "dict[int, subprocess.Popen[bytes]]" = {}
-"""The simulators that play, by the number of the user who asked."""
+_turns: "dict[int, _Turn]" = {}
+"""Who asks, by the number of the user."""
 
 
-def ask_simulator(question: Question, user_id: int) -> Iterator[AlternativeStart]:
-    """Yield the simulator's answers as they come. Raises CannotAsk, before the first of them."""
-    with _start_simulator(user_id) as process:
-        yield from _read_answers(process, question)
+class _Turn:
+    """One person's turn to ask; the process is there once the question is built."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self.is_replaced = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its process has ended, though nobody has read that."""
+        return self.process is not None and self.process.poll() is not None
+
+
+def play_question(build: Callable[[], Question], user_id: int) -> Iterator[AnswerBoard]:
+    """Yield the board of answers each time that more is known, or a moment has passed.
+
+    Raises CannotAsk where nothing can be played, or it is not played to its end. To build the
+    question takes some of the process as well, and so waits for its turn.
+    """
+    with _take_turn(user_id) as turn:
+        board = AnswerBoard(build())
+        for answer in _read_answers(turn, board.question):
+            if answer is not None:
+                board.note(answer)
+            yield board
+        board.is_over = True
+        yield board
 
 
 @contextmanager
-def _start_simulator(user_id: int) -> "Iterator[subprocess.Popen[bytes]]":
-    """Start a simulator, and end it when it is not read any more. Raises CannotAsk."""
+def _take_turn(user_id: int) -> Iterator[_Turn]:
+    """Take a person's turn, also from an older question of theirs. Raises CannotAsk."""
+    turn = _Turn()
     with _lock:
-        before = _playing.pop(user_id, None)
-        if before is not None:
-            # Who reads it finds its end.
-            before.kill()
-        if len(_playing) >= AT_ONCE:
+        for key in [key for key, each in _turns.items() if each.is_over]:
+            del _turns[key]
+        older = _turns.get(user_id)
+        if older is not None and older.process is None:
+            raise CannotAsk("Your last question is being prepared: ask again in some seconds.")
+        if older is None and len(_turns) >= AT_ONCE:
             raise CannotAsk("Others are asking just now: ask again in some seconds.")
-        process = _playing[user_id] = subprocess.Popen(
-            [sys.executable, "-m", MODULE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=FOLDER,
-        )
+        if older is not None and older.process is not None:
+            older.is_replaced = True
+            older.process.kill()
+        _turns[user_id] = turn
     try:
-        with process:
-            try:
-                yield process
-            finally:
-                # Nobody may be reading any more; leaving `process` waits for its end.
-                process.kill()
+        yield turn
     finally:
         with _lock:
-            if _playing.get(user_id) is process:
-                del _playing[user_id]
-    if process.returncode not in (0, -signal.SIGKILL):
-        log.warning("the simulator of alternatives ended with %d", process.returncode)
+            if _turns.get(user_id) is turn:
+                del _turns[user_id]
 
 
-def _read_answers(
-    process: "subprocess.Popen[bytes]", question: Question
-) -> Iterator[AlternativeStart]:
+def _read_answers(turn: _Turn, question: Question) -> Iterator[AlternativeStart | None]:
+    """Yield what the simulator answers, and None where it takes its time. Raises CannotAsk."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", MODULE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=FOLDER
+    )
     assert process.stdin is not None
     assert process.stdout is not None
+    turn.process = process
     places = [(each.state, each.lengths, each.alternatives) for each in question.places]
+    answers = Connection(os.dup(process.stdout.fileno()), writable=False)
+    process.stdout.close()
     try:
         with process.stdin:
             pickle.dump((places, SEED, SECONDS), process.stdin)
         # It ends itself in time, and so does what is read.
         while True:
-            yield pickle.load(process.stdout)  # noqa: S301 - of the process that was started
-    except (EOFError, BrokenPipeError, pickle.UnpicklingError):
-        # It has ended, or was ended in the middle of an answer.
-        return
+            if not answers.poll(TICK_SECONDS):
+                yield None
+                continue
+            answer = answers.recv()
+            if answer is None:
+                return
+            yield answer
+    except (EOFError, OSError) as error:
+        raise CannotAsk(_explain_end(turn)) from error
+    finally:
+        # Nobody may be reading any more.
+        process.kill()
+        process.wait()
+        answers.close()
+
+
+def _explain_end(turn: _Turn) -> str:
+    if turn.is_replaced:
+        return "A newer question of yours took its place: ask again to play this one."
+    log.warning("the simulator of alternatives ended before it had answered")
+    return "The simulator failed; the web server's log says why."

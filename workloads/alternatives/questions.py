@@ -4,19 +4,22 @@ All is read out of rows here; nothing asks the cluster. What the reader may not 
 "another project".
 """
 
+import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 
 from django.utils import timezone
 
 from clusters.models import Cluster
 from console.errors import UserError
-from projects.access import list_permitted_projects
+from projects.access import is_permitted, list_permitted_projects
 from projects.models import Project, User
 from projects.permissions import Entity, Verb
-from scheduling import GPU, Bound, ClusterState, Gang, Number
+from projects.scopes import project_scope
+from scheduling import GPU, ClusterState, Gang, Number
 from scheduling.shapes import compute_charge
 from simulation import RunLengths
 from simulation.alternatives import Alternative
@@ -40,7 +43,10 @@ BASE = "as-it-is"
 MOST_ENDED = 3
 """Running workloads whose end is tried."""
 MOST_PLACES = 2
-"""Projects on other clusters that are tried."""
+"""Other clusters that are played."""
+MOST_TRIES = 6
+MOST_PROJECTS = 200
+"""Projects on other clusters that are tried, and that are read."""
 
 
 class CannotAsk(Exception):
@@ -55,7 +61,9 @@ class Offer:
     title: str
     change: str = ""
     project: int | None = None
-    """The project of a copy; None where the alternative is no copy."""
+    """The project of a copy; None where it is no copy, or the reader may not launch one there."""
+    is_elsewhere: bool = False
+    """Whether it is on another cluster."""
     ended: uuid.UUID | None = None
     """The workload that would end, where the reader sees it."""
     quota_of: Project | None = None
@@ -118,6 +126,9 @@ class _Builder:
         self._shapes = _build_shapes(project.cluster)
         self._offers: dict[str, Offer] = {BASE: Offer(BASE, "As it is")}
         self._in_force: PoliciesInForce = policies.load_for_project(project)
+        self._may_launch = is_permitted(
+            user, Verb.CREATE, Entity.WORKLOADS, project_scope(project.pk)
+        )
 
     def build(self, spec: Spec, gang: Gang, blockers: Sequence[str]) -> Question:
         """Build the question of a gang, with what it waits for by the last forecast."""
@@ -143,9 +154,8 @@ class _Builder:
         for change in list_spec_changes(spec, pools, has_kai=self.project.cluster.can.has_kai):
             gang = self.judge(change.spec, key)
             if gang is not None:
-                self._offers[change.key] = Offer(
-                    change.key, change.title, change.key, self.project.pk
-                )
+                project = self.project.pk if self._may_launch else None
+                self._offers[change.key] = Offer(change.key, change.title, change.key, project)
                 yield Alternative(change.key, gang)
 
     def judge(self, spec: Spec, key: str) -> Gang | None:
@@ -158,19 +168,27 @@ class _Builder:
             return None
 
     def _raise_quota(self, gang: Gang) -> Iterator[Alternative]:
-        """Yield the project's queue with as many more GPUs as the gang wants."""
-        queue = next((each for each in self.state.queues if each.name == gang.queue), None)
-        wanted = _count_devices(gang)
-        bound = queue.bounds.get(GPU) if queue is not None else None
-        if queue is None or bound is None or not wanted or bound.quota is None:
+        """Yield the queues with as many more GPUs for the project as the gang wants. One query.
+
+        The queue of a department without a quota of its own rises with its projects' sum.
+        """
+        wanted = Decimal(math.ceil(_count_devices(gang)))
+        projects = cluster_state.load_queue_projects(self.project.cluster)
+        own = next((each for each in projects if each.pk == self.project.pk), None)
+        if own is None or own.gpu_quota is None or not wanted:
             return
-        limit = None if bound.limit is None else max(bound.limit, bound.quota + wanted)
-        raised = Bound(bound.quota + wanted, limit, bound.weight)
-        number = float(wanted)
-        noun = "GPU" if wanted == 1 else "GPUs"
-        title = f"If the quota of {self.project.name} had {number:g} {noun} more"
+        own.gpu_quota += wanted
+        if own.gpu_limit is not None:
+            own.gpu_limit = max(own.gpu_limit, own.gpu_quota)
+        before = {queue.name: queue for queue in self.state.queues}
+        raised = [
+            queue
+            for queue in cluster_state.build_queues(projects)
+            if queue != before.get(queue.name)
+        ]
+        title = f"If the quota of {self.project.name} had {wanted:f} {_name_gpus(wanted)} more"
         self._offers["quota"] = Offer("quota", title, quota_of=self.project)
-        yield Alternative("quota", gang, queue=replace(queue, bounds={**queue.bounds, GPU: raised}))
+        yield Alternative("quota", gang, queues=raised)
 
     def _end_work(self, gang: Gang, blockers: Sequence[str]) -> Iterator[Alternative]:
         """Yield the end of work that runs: of what it waits for, then of the largest.
@@ -196,32 +214,39 @@ class _Builder:
             .select_related("cluster")
             .order_by("name")
         )
-        clusters: set[uuid.UUID] = set()
-        for project in projects[: MOST_PLACES * 10]:
-            if len(clusters) == MOST_PLACES:
+        done: set[uuid.UUID] = set()
+        found = tried = 0
+        for project in projects[:MOST_PROJECTS]:
+            if found == MOST_PLACES or tried == MOST_TRIES:
                 return
-            if project.cluster_id in clusters:
+            if project.cluster_id in done:
                 continue
-            clusters.add(project.cluster_id)
-            place = self._build_place(project, spec, key)
+            tried += 1
+            try:
+                place = self._build_place(project, spec, key)
+            except CannotAsk:
+                done.add(project.cluster_id)
+                continue
             if place is not None:
+                done.add(project.cluster_id)
+                found += 1
                 yield place
 
     def _build_place(self, project: Project, spec: Spec, key: str) -> Place | None:
-        """Build the question of another project; None where it cannot be asked."""
+        """Build the question of another project; None where it would be refused there.
+
+        Raises CannotAsk.
+        """
         there = replace(
             spec, project=project.name, namespace=project.namespace, queue=project.queue
         )
-        try:
-            builder = _Builder(project, self.user)
-        except CannotAsk:
-            return None
+        builder = _Builder(project, self.user)
         gang = builder.judge(there, key)
         if gang is None:
             return None
         offer = f"project-{project.pk}"
         title = f"In project {project.name} on cluster {project.cluster.name}"
-        self._offers[offer] = Offer(offer, title, project=project.pk)
+        self._offers[offer] = Offer(offer, title, project=project.pk, is_elsewhere=True)
         lengths = load_run_lengths(project.cluster_id, self.now)
         return Place(builder.state, lengths, [Alternative(offer, gang)])
 
@@ -242,6 +267,10 @@ def _load_state(cluster: Cluster, now: datetime) -> ClusterState:
 def _build_shapes(cluster: Cluster) -> ShapeBuilder:
     """Build shapes by the nodes that take pods now. One query."""
     return ShapeBuilder(cluster_state.build_capacities(cluster_state.load_open_nodes(cluster)))
+
+
+def _name_gpus(count: Decimal) -> str:
+    return "GPU" if count == 1 else "GPUs"
 
 
 def _choose_running(state: ClusterState, gang: Gang, blockers: Sequence[str]) -> Sequence[str]:

@@ -29,20 +29,21 @@ def list_spec_changes(spec: Spec, pools: NodePools, *, has_kai: bool) -> Sequenc
 
     `pools` are those of its cluster. Whether policies and cluster allow them is not judged.
     """
-    asked = undo_plan(spec)
     found = [
-        change
-        for changes in _CHANGES
-        for change in changes(asked, pools)
-        if has_kai or change.key not in _FOR_KAI
+        change for change in _build_changes(spec, pools) if has_kai or change.key not in _FOR_KAI
     ]
     return found[:MOST_CHANGES]
 
 
 def find_spec_change(spec: Spec, pools: NodePools, key: str) -> SpecChange | None:
     """Return the change of this key; None where the submission has no such change."""
-    changes = list_spec_changes(spec, pools, has_kai=True)
-    return next((each for each in changes if each.key == key), None)
+    return next((each for each in _build_changes(spec, pools) if each.key == key), None)
+
+
+def _build_changes(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
+    asked = undo_plan(spec)
+    for build in _CHANGES:
+        yield from build(asked, pools)
 
 
 def _change_preemptibility(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
@@ -100,8 +101,9 @@ def _use_fewer_workers(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
 def _use_fewer_runs_at_once(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
     if spec.is_distributed or min(spec.runs, spec.parallelism) < 2:
         return
-    parallelism = min(spec.runs, spec.parallelism) // 2
-    title = f"With {_count_nouns(parallelism, 'run')} at once instead of {spec.parallelism:,}"
+    now = min(spec.runs, spec.parallelism)
+    parallelism = now // 2
+    title = f"With {_count_nouns(parallelism, 'run')} at once instead of {now:,}"
     yield SpecChange("parallelism-half", title, replace(spec, parallelism=parallelism))
 
 
@@ -120,7 +122,8 @@ def _use_fewer_gpus_each(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
     devices = gpus.device_count // 2
     for key, number in (("gpus-half", devices), ("gpus-one", 1)):
         if key == "gpus-half" or devices > 1:
-            title = f"With {_count_nouns(number, 'GPU')} in each pod instead of {gpus.device_count}"
+            words = f"{_count_nouns(number, 'GPU')} for each {_name_pod(spec)}"
+            title = f"With {words} instead of {gpus.device_count}"
             yield SpecChange(key, title, _set_gpus(spec, replace(gpus, devices=number)))
 
 
@@ -131,7 +134,8 @@ def _use_part_of_gpu(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
     now = gpus.effective_portion or Decimal(1)
     portion = (now * _HALF).quantize(Decimal("0.01"))
     if portion >= _SMALLEST_PORTION:
-        title = f"With {portion.normalize():f} of a GPU in each pod instead of {now.normalize():f}"
+        words = f"{portion.normalize():f} of a GPU for each {_name_pod(spec)}"
+        title = f"With {words} instead of {now.normalize():f}"
         yield SpecChange("portion-half", title, _set_gpus(spec, replace(gpus, portion=portion)))
 
 
@@ -145,6 +149,11 @@ def _use_other_pools(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
     # Without a name it may use each of them already.
     for name in others[:MOST_POOLS] if named else ():
         yield SpecChange(f"pool-{name}", f"In node pool {name}", _set_pools(spec, (name,)))
+
+
+def _name_pod(spec: Spec) -> str:
+    """Name the pods of the setup; a master may have its own."""
+    return "worker" if spec.is_distributed else "pod"
 
 
 def _set_pools(spec: Spec, names: tuple[str, ...]) -> Spec:

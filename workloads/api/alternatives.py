@@ -1,6 +1,7 @@
 """`/alternatives` of a workload or a submission: what would let it start sooner."""
 
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -27,7 +28,7 @@ from workloads.alternatives import (
     Question,
     ask_for_draft,
     ask_for_workload,
-    ask_simulator,
+    play_question,
 )
 from workloads.api.details import get_workload
 from workloads.api.previews import judge_request
@@ -59,7 +60,7 @@ _ALTERNATIVE = object_schema(
 _AS_IT_IS: Schema = object_schema([*_START], **_START)
 ALTERNATIVES: Schema = object_schema(
     ["message", "asItIs", "alternatives"],
-    message=describe_schema(TEXT, "Why nothing was played; empty where it was."),
+    message=describe_schema(TEXT, "Why it was not played, or not to its end; empty where it was."),
     asItIs=describe_schema(
         _AS_IT_IS | {"type": ["object", "null"]},
         "Null where it is not known in the time that is played.",
@@ -84,10 +85,7 @@ class AlternativesView(ApiView):
         workload = get_workload(self.user, workload_id)
         if workload.status not in WAITING_STATUSES or workload.released_at is not None:
             return Response(_serialize(None, "It does not wait."))
-        try:
-            return Response(_play(ask_for_workload(workload, self.user), self.user.pk))
-        except CannotAsk as error:
-            return Response(_serialize(None, str(error)))
+        return Response(_play(lambda: ask_for_workload(workload, self.user), self.user.pk))
 
 
 class SubmissionAlternativesView(ArchitectureView):
@@ -104,18 +102,18 @@ class SubmissionAlternativesView(ArchitectureView):
     )
     def post(self, request: Request) -> Response:
         judgement = judge_request(self, request)
-        try:
-            return Response(_play(ask_for_draft(judgement, self.user), self.user.pk))
-        except CannotAsk as error:
-            return Response(_serialize(None, str(error)))
+        return Response(_play(lambda: ask_for_draft(judgement, self.user), self.user.pk))
 
 
-def _play(question: Question, user_id: int) -> dict[str, Any]:
-    """Return all answers to a question. Raises CannotAsk."""
-    board = AnswerBoard(question)
-    for answer in ask_simulator(question, user_id):
-        board.note(answer)
-    return _serialize(board, "")
+def _play(build: Callable[[], Question], user_id: int) -> dict[str, Any]:
+    """Return all answers to a question, and why they are not all where they are not."""
+    board, message = None, ""
+    try:
+        for newest in play_question(build, user_id):
+            board = newest
+    except CannotAsk as error:
+        message = str(error)
+    return _serialize(board, message)
 
 
 def _serialize(board: AnswerBoard | None, message: str) -> dict[str, Any]:

@@ -1,13 +1,12 @@
 """What would help a workload that waits, or a draft: a page, and the same as it is found out."""
 
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -21,7 +20,7 @@ from workloads.alternatives import (
     Question,
     ask_for_draft,
     ask_for_workload,
-    ask_simulator,
+    play_question,
 )
 from workloads.forms.steps import Step
 from workloads.forms.wizard_draft import WizardDraft
@@ -32,9 +31,6 @@ from workloads.views import drafting
 from workloads.views.logstream import format_event
 
 PART = "workloads/_alternatives.html"
-LEAST_PAUSE = 0.3
-"""Seconds between two states of the list that are sent."""
-
 BuildQuestion = Callable[[], Question]
 
 
@@ -57,7 +53,7 @@ def workload_alternatives(request: Request, pk: uuid.UUID) -> HttpResponseBase:
     if _wants_events(request):
         return _stream(request, build, context)
     if "played" in request.GET:
-        context |= _play(request, build)
+        context |= _play(build, request.user.pk)
     return http.render_page(
         request, "workloads/alternatives.html", "workloads/_alternatives_dialog.html", context
     )
@@ -66,7 +62,7 @@ def workload_alternatives(request: Request, pk: uuid.UUID) -> HttpResponseBase:
 @require_safe
 @never_cache
 def draft_alternatives(request: Request, draft: uuid.UUID) -> HttpResponseBase:
-    """Show what would let a draft start sooner, a part of the review; as events or at once."""
+    """Show what would let a draft start sooner; as events for the review, else as a page."""
     saved = drafting.get_draft(request, draft)
     filling = WizardDraft(saved.data, request.user)
     context = {"copy_of": f"draft={saved.pk}", "is_draft": True}
@@ -79,8 +75,8 @@ def draft_alternatives(request: Request, draft: uuid.UUID) -> HttpResponseBase:
 
     if _wants_events(request):
         return _stream(request, build, context)
-    context |= _play(request, build)
-    return HttpResponse(render_to_string(PART, context, request))
+    context |= _play(build, request.user.pk)
+    return render(request, "workloads/wizard/alternatives.html", context | {"draft": saved})
 
 
 def _judge_draft(filling: WizardDraft) -> Judgement | None:
@@ -94,20 +90,20 @@ def _wants_events(request: Request) -> bool:
     return request.headers.get("Accept", "").startswith("text/event-stream")
 
 
-def _play(request: Request, build: BuildQuestion) -> dict[str, Any]:
+def _play(build: BuildQuestion, user_id: int) -> dict[str, Any]:
     """Return what is known once all is played, which takes some seconds."""
     board, trouble = None, ""
     try:
-        question = build()
-        board = AnswerBoard(question)
-        for answer in ask_simulator(question, request.user.pk):
-            board.note(answer)
+        for newest in play_question(build, user_id):
+            board = newest
     except CannotAsk as error:
         trouble = str(error)
     return _describe(board, is_over=True, trouble=trouble)
 
 
-def _describe(board: AnswerBoard | None, *, is_over: bool, trouble: str = "") -> dict[str, Any]:
+def _describe(
+    board: AnswerBoard | None, *, is_over: bool = False, trouble: str = ""
+) -> dict[str, Any]:
     return {
         "base": None if board is None else board.base,
         "best": () if board is None else board.list_best(),
@@ -118,28 +114,26 @@ def _describe(board: AnswerBoard | None, *, is_over: bool, trouble: str = "") ->
 
 
 def _stream(request: Request, build: BuildQuestion, context: dict[str, Any]) -> HttpResponseBase:
-    """Send the list anew each time that more is known."""
+    """Send the list anew each time that it shows more."""
     if request.method == "HEAD":
         return HttpResponse(content_type="text/event-stream")
 
-    def render_event(found: dict[str, Any]) -> str:
-        html = render_to_string(PART, context | found, request)
+    def render_part(found: dict[str, Any]) -> str:
         # Django's own kind of string cannot be encoded.
-        return format_event("alternatives", str.__str__(html))
+        return str.__str__(render_to_string(PART, context | found, request))
 
     def render_events() -> Iterator[str]:
-        board, trouble, sent_at = None, "", 0.0
+        board, trouble, sent = None, "", ""
         try:
-            question = build()
-            board = AnswerBoard(question)
-            for answer in ask_simulator(question, request.user.pk):
-                board.note(answer)
-                if time.monotonic() - sent_at >= LEAST_PAUSE:
-                    sent_at = time.monotonic()
-                    yield render_event(_describe(board, is_over=False))
+            for board in play_question(build, request.user.pk):
+                html = render_part(_describe(board))
+                # Something is sent all the same: whoever has gone is noticed.
+                yield format_event("alternatives", html) if html != sent else ": quiet\n\n"
+                sent = html
         except CannotAsk as error:
             trouble = str(error)
-        yield render_event(_describe(board, is_over=True, trouble=trouble))
+        found = _describe(board, is_over=True, trouble=trouble)
+        yield format_event("alternatives", render_part(found))
         yield format_event("over", {})
 
     response = PieceResponse(render_events(), content_type="text/event-stream")

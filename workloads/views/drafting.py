@@ -98,7 +98,10 @@ def build_changed_draft_data(request: Request, key: str) -> dict[str, Any]:
     if filling.project is None or filling.find_invalid_step(Step.REVIEW) is not None:
         return dict(draft.data)
     project = _find_project(request, filling.project)
-    spec = _apply_change(filling.build_spec(), project, request)
+    judged = filling.judge()
+    assert judged is not None
+    # With what policies set: the changes were found of that.
+    spec = _apply_change(judged.spec, project, request)
     return workload_copies.build_draft_data(
         spec,
         project=project,
@@ -124,14 +127,27 @@ def _find_project(request: Request, usual: Project) -> Project:
         project = usual
     project = project or permitted.order_by("name").first()
     assert project is not None
+    if named is not None and project.pk != named:
+        messages.warning(
+            request,
+            f"You may not launch workloads in the project that was asked for: this copy is for "
+            f"{project.name}.",
+        )
     return project
 
 
 def _apply_change(spec: Spec, project: Project, request: Request) -> Spec:
     """Return the spec with the change that the address names; the same where it has none such."""
     key = request.GET.get(CHANGE_PARAMETER, "")
-    change = find_spec_change(spec, load_pools(project), key) if key else None
-    return spec if change is None else change.spec
+    if not key:
+        return spec
+    change = find_spec_change(spec, load_pools(project), key)
+    if change is None:
+        messages.warning(
+            request, "The change that was asked for does not apply any more: this is a plain copy."
+        )
+        return spec
+    return change.spec
 
 
 def _set_data_workers(spec: Spec, request: Request) -> Spec:

@@ -157,14 +157,16 @@ def _describe_watch(radar: Item) -> str:
 
 def describe_alternatives(found: Mapping[str, Any]) -> Iterator[str]:
     """Describe what would let a workload start sooner, and when it starts as it is."""
-    if found["message"]:
-        yield f"Nothing was played. {found['message']}"
+    as_it_is, message = found["asItIs"], found["message"]
+    if message and not as_it_is and not found["alternatives"]:
+        yield f"Nothing was played. {message}"
         return
-    as_it_is = found["asItIs"]
     yield f"As it is: {_describe_start(as_it_is) if as_it_is else 'not known in the time played'}."
     for each in found["alternatives"]:
         yield f"{each['title']}: {_describe_start(each)}{_describe_gain(each['soonerBySeconds'])}."
-    if not found["alternatives"] and not (as_it_is and as_it_is["atOnce"]):
+    if message:
+        yield f"It was not played to its end. {message}"
+    elif not found["alternatives"] and as_it_is and not as_it_is["atOnce"]:
         yield "Nothing that was tried lets it start clearly sooner."
 
 
