@@ -63,7 +63,7 @@ def _change_priority(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
     lifecycle = replace(
         spec.lifecycle, priority=higher, preemptibility=spec.effective_preemptibility
     )
-    title = f"With priority {higher.label}, before lower work of its project, and in its place"
+    title = f"With priority {higher.label}, which may take GPUs from lower work of its project"
     yield SpecChange("priority", title, replace(spec, lifecycle=lifecycle))
 
 
