@@ -255,14 +255,14 @@ def _wait_for_styles(page: Page) -> None:
     page.wait_for_load_state("load")
 
 
-def axe(page: Page) -> None:
+def axe(page: Page, themes: tuple[bool, ...] = (False, True)) -> None:
     """Asserts that nothing on the page offends WCAG 2.2 AA, as far as axe can see, in light and in
-    dark.
+    dark; of `themes` dark is true.
     """
     _wait_for_styles(page)
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text())
-    for dark in (False, True):
+    for dark in themes:
         set_theme(page, dark)
         # Whatever passes needs no account of itself, which takes a third of the time.
         asked = {"runOnly": COLOURS if dark else RULES, "resultTypes": ["violations"]}
