@@ -207,6 +207,33 @@ def test_nodes_are_added_and_removed(cast: Cast) -> None:
     assert [len(state.nodes) for state in states] == [3, 5]
 
 
+def test_nodes_are_of_one_kind_by_their_lasting_taints(cast: Cast) -> None:
+    add_nodes(cast, 8, 8, 8)
+    for name, key in (("node-0", "node.kubernetes.io/disk-pressure"), ("node-1", "mine")):
+        taint = {"key": key, "value": "x", "effect": "NoSchedule"}
+        cast.cluster.nodes.filter(name=name).update(taints=[taint])
+    kinds = load_node_kinds(cast.cluster)
+    assert [(kind.label, kind.count) for kind in kinds] == [
+        ("8 × H100", 2),
+        ("8 × H100, tainted mine=x:NoSchedule", 1),
+    ]
+    nodes = resize_kinds(kinds, {kind.key: kind.count + 1 for kind in kinds})
+    assert {node.name: len(node.taints) for node in nodes if "+" in node.name} == {
+        "node-0+1": 0,
+        "node-1+1": 1,
+    }
+
+
+def test_an_added_node_has_the_least_of_others(cast: Cast) -> None:
+    add_nodes(cast, 8, 8, used_gpus=6, used_cpu=9, used_memory=1 << 33, used_pods=20)
+    cast.cluster.nodes.filter(name="node-1").update(used_cpu=2, used_memory=5, used_pods=7)
+    (kind,) = load_node_kinds(cast.cluster)
+    added = resize_kinds([kind], {kind.key: 3})[-1]
+    assert added.name == "node-0+1"
+    assert (added.used_gpus, added.used_cpu, added.used_memory, added.used_pods) == (0, 2, 5, 7)
+    assert kind.nodes[0].used_gpus == 6
+
+
 def test_more_quota_shortens_the_wait_of_one_and_lengthens_that_of_another(cast: Cast) -> None:
     """A whole trial with the simulator itself: 12 runs of an hour on 4 GPUs."""
     add_nodes(cast, 4)

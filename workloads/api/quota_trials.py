@@ -137,7 +137,7 @@ class TrialNodesBody(RestBody, forbid_unknown_fields=True):
         str,
         describe_field(
             "A node's name. Of its kind are those with as many GPUs of its type, in "
-            "the same node pools."
+            "the same node pools, with the same taints."
         ),
     ]
     count: Annotated[

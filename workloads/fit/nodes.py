@@ -30,7 +30,7 @@ _SPREAD = (
     "It waits until the cluster has a larger node; or ask for less for each pod, and for more "
     "workers if the work can be spread."
 )
-_PASSING_TAINTS = (
+PASSING_TAINTS = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
     "ToBeDeletedByClusterAutoscaler",
@@ -214,7 +214,7 @@ def _build_empty_room(node: Node) -> NodeRoom:
     total = ResourceAmounts(node.gpus + node.gpus_unhealthy, node.cpu, Decimal(node.memory))
     labels = {str(key): str(value) for key, value in node.labels.items()}
     taints = [
-        each for each in node.taints if not str(each.get("key", "")).startswith(_PASSING_TAINTS)
+        each for each in node.taints if not str(each.get("key", "")).startswith(PASSING_TAINTS)
     ]
     pods = node.pods or UNLIMITED
     capacity = NodeCapacity(node.name, total, total, True, labels, taints)
