@@ -27,8 +27,8 @@ from workloads.models import TRIAL_WINDOW, LedgerEntry, QuotaTrial, TrialStatus
 from workloads.specs import Gpus
 from workloads.tasks import retain
 from workloads.tasks import trials as steps
-from workloads.trials import TrialResult, past_work, play_trial
-from workloads.trials.changes import Change, ChangeKind
+from workloads.trials import ChangesOutdated, TrialResult, past_work, play_trial
+from workloads.trials.changes import Change, ChangeKind, require_targets
 from workloads.trials.node_kinds import load_node_kinds, resize_kinds
 from workloads.trials.past_work import load_past_work
 from workloads.trials.results import decode_result, encode_result
@@ -319,6 +319,32 @@ def test_one_that_fails_says_so(
     trial.refresh_from_db()
     assert trial.status == TrialStatus.FAILED
     assert words in trial.trouble
+
+
+def test_one_whose_rows_are_gone_fails_and_says_which(cast: Cast) -> None:
+    add_nodes(cast, 8)
+    (kind,) = load_node_kinds(cast.cluster)
+    changes = [
+        change_quota(cast.team_a, "3"),
+        change_quota(cast.team_b, "4"),
+        change_quota(cast.team_b, "5", "gpu_limit"),
+        Change(ChangeKind.DEPARTMENT, str(cast.research.pk), "research", "gpu_quota", "", "7"),
+        Change(ChangeKind.NODES, kind.key, kind.label, "count", "1", "3"),
+    ]
+    trial = add_trial(cast, *changes)
+    cast.cluster.nodes.update(is_ready=False)
+    type(cast.team_b).objects.filter(pk=cast.team_b.pk).update(removed_at=NOON)
+    steps.play_trials()
+    trial.refresh_from_db()
+    assert (trial.status, trial.result) == (TrialStatus.FAILED, {})
+    assert "was asked: project team-b, nodes 8 × H100. Change it further" in trial.trouble
+
+
+def test_what_is_gone_is_said_in_few_words(cast: Cast) -> None:
+    changes = [replace(change_quota(cast.team_a, "3"), id=str(n), name="n" * 63) for n in range(9)]
+    with pytest.raises(ChangesOutdated) as caught:
+        require_targets(changes, [], [])
+    assert len(str(caught.value)) <= 300
 
 
 def test_a_cancelled_one_stays_cancelled(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from clusters.tasks import claim_task
 from console.celery import step
 from workloads.forecasting.simulator_process import SimulatorFailed
 from workloads.models import QuotaTrial, TrialStatus
-from workloads.trials import play_trial
+from workloads.trials import ChangesOutdated, play_trial
 from workloads.trials.results import encode_result
 
 log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ def _play(trial: QuotaTrial) -> None:
     result, trouble = {}, ""
     try:
         result = encode_result(play_trial(trial, now))
-    except SimulatorFailed as error:
+    except (SimulatorFailed, ChangesOutdated) as error:
         trouble = str(error)
     except Exception:
         # It would wait and fail for ever, and all others behind it.

@@ -1,6 +1,12 @@
 """Quota trials: a cluster's last 30 days played again with other quotas, weights and nodes."""
 
-from workloads.trials.changes import Change, ChangeKind, decode_changes, encode_changes
+from workloads.trials.changes import (
+    Change,
+    ChangeKind,
+    ChangesOutdated,
+    decode_changes,
+    encode_changes,
+)
 from workloads.trials.node_kinds import NodeKind, load_node_kinds
 from workloads.trials.playing import play_trial
 from workloads.trials.results import TrialResult, decode_result
@@ -8,6 +14,7 @@ from workloads.trials.results import TrialResult, decode_result
 __all__ = [
     "Change",
     "ChangeKind",
+    "ChangesOutdated",
     "NodeKind",
     "TrialResult",
     "decode_changes",

@@ -6,18 +6,25 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from console.texts import join_first
 from projects.models import Department, Project
 
 SHARE_FIELDS = ("gpu_quota", "gpu_limit", "over_quota_weight")
 """What is tried of a project or a department."""
 COUNT_FIELD = "count"
 MOST_CHANGES = 2_000
+MOST_NAME_CHARACTERS = 40
+"""Of a name in the words on what is not there any more."""
 FIELD_WORDS = {
     "gpu_quota": "GPU quota",
     "gpu_limit": "GPU limit",
     "over_quota_weight": "over-quota weight",
     COUNT_FIELD: "nodes",
 }
+
+
+class ChangesOutdated(Exception):
+    """What a trial changes is not there any more; the text says what, for people."""
 
 
 class ChangeKind(StrEnum):
@@ -59,6 +66,33 @@ def decode_changes(data: Any) -> Sequence[Change]:
 
 def _list_texts(data: Mapping[str, Any]) -> Iterable[str]:
     return (str(data[name]) for name in ("id", "name", "field", "before", "after"))
+
+
+def require_targets(
+    changes: Iterable[Change], projects: Iterable[Project], node_kinds: Iterable[str]
+) -> None:
+    """Check that all that is changed is there still. Raises ChangesOutdated.
+
+    It waits for its turn: meanwhile projects are removed, pools renamed, nodes not ready.
+    """
+    there = {(ChangeKind.NODES, key) for key in node_kinds}
+    for project in projects:
+        there.add((ChangeKind.PROJECT, str(project.pk)))
+        there.add((ChangeKind.DEPARTMENT, str(project.department_id)))
+    gone = [change for change in changes if (change.kind, change.id) not in there]
+    if gone:
+        # The same row may have several changes.
+        names = list(dict.fromkeys(_describe_target(change) for change in gone))
+        raise ChangesOutdated(
+            "Not on the cluster any more, or not as it was when this was asked: "
+            f"{join_first(names, 3)}. Change it further and ask again."
+        )
+
+
+def _describe_target(change: Change) -> str:
+    """Return what a change is of; short, since several stand in one sentence."""
+    word = "nodes" if change.kind is ChangeKind.NODES else change.kind.value
+    return f"{word} {change.name[:MOST_NAME_CHARACTERS]}"
 
 
 def change_projects(projects: Iterable[Project], changes: Iterable[Change]) -> None:

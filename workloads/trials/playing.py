@@ -8,7 +8,12 @@ from simulation.history import Replay
 from workloads.elastic.cluster_state import load_queue_projects
 from workloads.forecasting.simulator_process import replay_apart
 from workloads.models import TRIAL_WINDOW, QuotaTrial
-from workloads.trials.changes import change_projects, decode_changes, list_node_counts
+from workloads.trials.changes import (
+    change_projects,
+    decode_changes,
+    list_node_counts,
+    require_targets,
+)
 from workloads.trials.node_kinds import load_node_kinds, resize_kinds
 from workloads.trials.past_work import load_past_work
 from workloads.trials.replays import Replayer, build_state, measure_lengths
@@ -18,12 +23,15 @@ from workloads.trials.results import Ends, TrialResult, summarize_trial
 def play_trial(trial: QuotaTrial, now: datetime, replay: Replayer = replay_apart) -> TrialResult:
     """Play the last 30 days of a trial's cluster again, as it is and as tried.
 
-    Both are replays, so that like is compared with like. Raises SimulatorFailed.
+    Both are replays, so that like is compared with like. Raises SimulatorFailed,
+    and ChangesOutdated where something that is changed is not there any more.
     """
     begin = now - TRIAL_WINDOW
-    past = load_past_work(trial.cluster, begin, now)
+    changes = decode_changes(trial.changes)
     projects = load_queue_projects(trial.cluster)
     kinds = load_node_kinds(trial.cluster)
+    require_targets(changes, projects, (kind.key for kind in kinds))
+    past = load_past_work(trial.cluster, begin, now)
     lengths = measure_lengths(past.runs, begin)
     seconds: list[float] = []
 
@@ -35,7 +43,6 @@ def play_trial(trial: QuotaTrial, now: datetime, replay: Replayer = replay_apart
 
     names = {project.pk: project.name for project in projects}
     before = play(build_state(past.runs, resize_kinds(kinds, {}), projects, begin))
-    changes = decode_changes(trial.changes)
     change_projects(projects, changes)
     nodes = resize_kinds(kinds, list_node_counts(changes))
     after = play(build_state(past.runs, nodes, projects, begin))
