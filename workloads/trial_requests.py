@@ -96,18 +96,18 @@ def load_form(
     )
     departments = list({row.department_id: row.department for row in projects}.values())
     kinds = load_node_kinds(cluster)
+    shown = kinds[:MOST_KINDS]
     if named is None:
-        return TrialForm(
-            departments[:MOST_ROWS],
-            projects[:MOST_ROWS],
-            kinds[:MOST_KINDS],
-            data=data,
-            tried=tried,
-        )
+        departments, projects = departments[:MOST_ROWS], projects[:MOST_ROWS]
+    else:
+        departments = [row for row in departments if (ChangeKind.DEPARTMENT, str(row.pk)) in named]
+        projects = [row for row in projects if (ChangeKind.PROJECT, str(row.pk)) in named]
+        shown = [kind for kind in kinds if (ChangeKind.NODES, kind.key) in named]
     return TrialForm(
-        [row for row in departments if (ChangeKind.DEPARTMENT, str(row.pk)) in named],
-        [row for row in projects if (ChangeKind.PROJECT, str(row.pk)) in named],
-        [kind for kind in kinds if (ChangeKind.NODES, kind.key) in named],
+        departments,
+        projects,
+        shown,
+        other_nodes=sum(kind.count for kind in kinds) - sum(kind.count for kind in shown),
         data=data,
         tried=tried,
     )

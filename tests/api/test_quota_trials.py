@@ -9,6 +9,7 @@ from tests.api.calling import Caller
 from tests.cast import Cast
 from tests.lively_trials import create_trial
 from tests.workloads.trial_rows import add_nodes, add_trial
+from workloads.forms import trial_form
 from workloads.models import QuotaTrial
 
 ADDRESS = "/quota-trials"
@@ -72,6 +73,17 @@ def test_a_quota_above_its_limit_is_refused(cast: Cast) -> None:
     body = build_body(cast, projects=[project])
     answer = Caller(cast.alice)("POST", ADDRESS, body, status=400)
     assert [each["field"] for each in answer["details"]] == ["projects.0.gpuLimit"]
+
+
+def test_nodes_that_are_not_named_count_too(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_form, "MOST_NODES", 5)
+    add_nodes(cast, 8, 8, 4)
+    alice = Caller(cast.alice)
+    body = build_body(cast, nodes=[{"like": "node-2", "count": 4}])
+    (problem,) = alice("POST", ADDRESS, body, status=400)["details"]
+    assert "these are 6 in all" in str(problem)
+    body = build_body(cast, nodes=[{"like": "node-2", "count": 3}])
+    alice("POST", ADDRESS, body, status=202)
 
 
 def test_a_result_has_what_the_page_shows(cast: Cast) -> None:

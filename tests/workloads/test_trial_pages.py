@@ -16,6 +16,7 @@ from tests.cast import Cast
 from tests.lively_trials import create_trial
 from tests.workloads.trial_rows import add_nodes, add_trial, change_quota
 from workloads import trial_requests
+from workloads.forms import trial_form
 from workloads.models import QuotaTrial
 from workloads.overview.trial_picture import build_trial_picture, compare_waits
 from workloads.trials import decode_result
@@ -111,6 +112,19 @@ def test_a_row_that_was_not_sent_keeps_its_values(cast: Cast) -> None:
     data = build_data(cast, gpu_quota="3")
     post(cast.alice, cast, data)
     assert {each["name"] for each in QuotaTrial.objects.get().changes} == {"team-a"}
+
+
+def test_more_nodes_of_a_kind_than_are_tried_may_stay(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial_form, "MOST_OF_A_KIND", 1)
+    add_nodes(cast, 8, 8, 8)
+    (kind,) = load_node_kinds(cast.cluster)
+    answer = post(cast.alice, cast, {f"nodes-{kind.key}-count": "4"})
+    assert "less than or equal to 3" in answer.content.decode()
+    assert post(cast.alice, cast, {f"nodes-{kind.key}-count": "2"}).status_code == 302
+    QuotaTrial.objects.all().delete()
+    assert post(cast.alice, cast, build_data(cast, gpu_quota="3")).status_code == 302
 
 
 def test_one_at_a_time_for_each_person(cast: Cast) -> None:

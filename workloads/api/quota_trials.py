@@ -34,6 +34,7 @@ from projects.models import User
 from projects.permissions import Entity, Verb
 from workloads import trial_requests
 from workloads.api.workload_serializers import format_moment
+from workloads.elastic.cluster_state import MOST_NODES
 from workloads.forms.trial_form import TrialForm
 from workloads.models import QuotaTrial, TrialStatus
 from workloads.trials import Change, ChangeKind, decode_changes, decode_result, load_node_kinds
@@ -141,8 +142,11 @@ class TrialNodesBody(RestBody, forbid_unknown_fields=True):
         ),
     ]
     count: Annotated[
-        Annotated[int, Meta(ge=0, le=MOST_OF_A_KIND)],
-        describe_field(problem=f"must be a whole number from 0 to {MOST_OF_A_KIND:,}"),
+        Annotated[int, Meta(ge=0, le=MOST_NODES)],
+        describe_field(
+            f"At most {MOST_OF_A_KIND:,}, or as many as there are now.",
+            problem=f"must be a whole number from 0 to {MOST_NODES:,}",
+        ),
     ]
 
 

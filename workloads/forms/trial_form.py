@@ -35,9 +35,12 @@ class TrialSharesForm(SharesForm):
 
 
 class NodeCountForm(forms.Form):
-    """How many nodes of one kind there are."""
+    """How many nodes of one kind there are; as many as there are now are always allowed."""
 
-    count = forms.IntegerField(label="Nodes", min_value=0, max_value=MOST_OF_A_KIND)
+    def __init__(self, *args: Any, present: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        most = max(MOST_OF_A_KIND, present)
+        self.fields[COUNT_FIELD] = forms.IntegerField(label="Nodes", min_value=0, max_value=most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,10 @@ class TrialRow:
 
 
 class TrialForm:
-    """All rows together. What is not given stays as it is."""
+    """All rows together. What is not given stays as it is.
+
+    `other_nodes` is how many nodes there are of the kinds that have no row.
+    """
 
     def __init__(
         self,
@@ -102,10 +108,12 @@ class TrialForm:
         projects: Iterable[Project],
         kinds: Iterable[NodeKind],
         *,
+        other_nodes: int = 0,
         data: Mapping[str, Any] | None = None,
         tried: Iterable[Change] = (),
     ) -> None:
         self._data = data
+        self._other_nodes = other_nodes
         self._tried = {(change.kind, change.id, change.field): change.after for change in tried}
         self.departments = [self._build_shares(ChangeKind.DEPARTMENT, row) for row in departments]
         self.projects = [self._build_shares(ChangeKind.PROJECT, row) for row in projects]
@@ -123,8 +131,11 @@ class TrialForm:
         if not all(are_valid):
             return False
         counts = [row.form.cleaned_data[COUNT_FIELD] for row in self.nodes]
-        if sum(counts) > MOST_NODES:
-            self.problem = f"Muster plays at most {MOST_NODES:,} nodes. Give fewer."
+        if (total := self._other_nodes + sum(counts)) > MOST_NODES:
+            self.problem = (
+                f"Muster plays at most {MOST_NODES:,} nodes, and these are {total:,} in all. Give "
+                "fewer."
+            )
         elif not self.changes:
             self.problem = NOTHING_CHANGED
         return not self.problem
@@ -156,7 +167,7 @@ class TrialForm:
     def _build_count(self, kind: NodeKind) -> TrialRow:
         present = {COUNT_FIELD: str(kind.count)}
         data, initial, prefix = self._complete(ChangeKind.NODES, kind.key, present)
-        form = NodeCountForm(data, initial=initial, prefix=prefix)
+        form = NodeCountForm(data, initial=initial, prefix=prefix, present=kind.count)
         return TrialRow(ChangeKind.NODES, kind.key, kind.label, present, form)
 
     def _complete(
