@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from projects.models import Project, User
 from workloads.models import TRIAL_WINDOW, QuotaTrial
 from workloads.trials import load_node_kinds
-from workloads.trials.changes import Change, ChangeKind, encode_changes
+from workloads.trials.changes import Change, ChangeKind, build_change_fields
 from workloads.trials.results import ProjectWaits, TrialResult, Waits, encode_result
 
 HOUR = 3600.0
@@ -53,7 +53,7 @@ def create_trial(projects: tuple[Project, Project], by: User, now: datetime) -> 
     trial = QuotaTrial.objects.create(
         cluster_id=first.cluster_id,
         asked_by=by,
-        changes=encode_changes(changes),
+        **build_change_fields(changes),
         status="done",
         created_at=now - timedelta(minutes=12),
         computed_at=now - timedelta(minutes=11),
@@ -69,7 +69,7 @@ def create_open_trial(project: Project, by: User, now: datetime) -> uuid.UUID:
     trial = QuotaTrial.objects.create(
         cluster_id=project.cluster_id,
         asked_by=by,
-        changes=encode_changes([change]),
+        **build_change_fields([change]),
         status="running",
         created_at=now - timedelta(seconds=9),
         began_at=now - timedelta(seconds=8),

@@ -46,6 +46,9 @@ class QuotaTrial(models.Model):
     )
     changes = models.JSONField(default=list)
     """What differs from the cluster as it was then (`trials.changes.Change`)."""
+    first_changes = models.JSONField(default=list)
+    """The first few of them: lists of trials leave out all others, which may be thousands."""
+    change_count = models.PositiveSmallIntegerField(default=0)
     status = models.CharField(max_length=8, choices=TrialStatus, default=TrialStatus.WAITING)
     trouble = models.CharField(max_length=300, blank=True, default="")
     """Why it failed, in words for a person."""

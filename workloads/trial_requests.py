@@ -29,7 +29,7 @@ from workloads.models import (
     TrialStatus,
 )
 from workloads.tasks import play_trials
-from workloads.trials import Change, ChangeKind, encode_changes, load_node_kinds
+from workloads.trials import Change, ChangeKind, build_change_fields, load_node_kinds
 from workloads.trials.changes import MOST_CHANGES
 from workloads.trials.node_kinds import MOST_KINDS
 
@@ -63,14 +63,24 @@ def list_clusters(user: User) -> Sequence[Cluster]:
 
 def get_trial(user: User, key: uuid.UUID) -> QuotaTrial:
     """Return a trial. Raises Http404 where its cluster is not the user's to try quotas on."""
-    trial = filter_trials(Cluster.objects.in_use()).filter(pk=key).first()
+    trial = _filter_trials(Cluster.objects.in_use()).filter(pk=key).first()
     if trial is None:
         raise Http404(access.NOT_THERE)
     require_trials(user, trial.cluster_id)
     return trial
 
 
-def filter_trials(
+def list_trials(user: User) -> "tuple[Sequence[Cluster], QuerySet[QuotaTrial]]":
+    """List the clusters on which the user may try quotas, and their trials, the newest first.
+
+    Of the trials' changes they have the first ones alone, and no results. One query, and one more
+    for the trials.
+    """
+    clusters = list_clusters(user)
+    return clusters, _filter_trials(clusters).defer("changes", "result")
+
+
+def _filter_trials(
     clusters: "Sequence[Cluster] | QuerySet[Cluster]",
 ) -> "QuerySet[QuotaTrial]":
     """Return the trials of some clusters, the newest first."""
@@ -128,7 +138,7 @@ def request_trial(user: User, cluster: Cluster, changes: Sequence[Change]) -> Qu
         try:
             with transaction.atomic():
                 trial = QuotaTrial.objects.create(
-                    cluster=cluster, asked_by=user, changes=encode_changes(changes)
+                    cluster=cluster, asked_by=user, **build_change_fields(changes)
                 )
         except IntegrityError:
             raise _build_clash_with_own() from None

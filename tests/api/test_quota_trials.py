@@ -43,7 +43,9 @@ def test_what_is_asked_is_queued(cast: Cast) -> None:
     ]
     assert (made["status"], made["result"], made["askedBy"]) == ("waiting", None, "alice")
     [listed] = alice("GET", ADDRESS)["trials"]
-    assert (listed["id"], "result" in listed) == (made["id"], False)
+    assert (listed["id"], listed["changeCount"]) == (made["id"], 6)
+    assert listed["firstChanges"] == made["changes"][:3]
+    assert not {"changes", "result"} & listed.keys()
     assert alice("GET", f"{ADDRESS}/{made['id']}") == made
     assert alice("POST", ADDRESS, body, status=409)["message"].startswith("Another trial of yours")
 

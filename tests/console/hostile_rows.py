@@ -16,7 +16,7 @@ from console.encryption import EncryptedTextField
 from projects.models import AuditEntry
 from workloads.models import QuotaTrial, Workload
 from workloads.specs import Environment, Pair, Variable, decode_spec, encode_spec
-from workloads.trials.changes import Change, ChangeKind, encode_changes
+from workloads.trials.changes import Change, ChangeKind, build_change_fields
 from workloads.trials.results import ProjectWaits, TrialResult, Waits, encode_result
 
 OURS = ("projects", "clusters", "environments", "workloads")
@@ -226,7 +226,7 @@ def _hostile_trial() -> dict[str, Any]:
     waits = ProjectWaits(1, HOSTILE, 1, Waits(), Waits(), Waits())
     result = TrialResult(now, now, False, waits, [waits, waits], 0, True, 1, 1, 1, [])
     change = Change(ChangeKind.PROJECT, HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE)
-    return {"changes": encode_changes([change]), "result": encode_result(result)}
+    return build_change_fields([change]) | {"result": encode_result(result)}
 
 
 def _hostile_spec(stored: Any) -> Any:

@@ -206,6 +206,21 @@ def test_the_list_is_of_clusters_that_one_administers(cast: Cast) -> None:
     assert str(trial.pk) in read_page(make_administrator(cast), "/quota-trials")
 
 
+def test_the_list_names_three_changes_and_loads_no_more(cast: Cast) -> None:
+    fields = ("gpu_quota", "gpu_limit", "over_quota_weight")
+    changes = [
+        change_quota(team, "6", field) for team in (cast.team_a, cast.team_b) for field in fields
+    ]
+    add_trial(cast, *changes, status="done")
+    with CaptureQueriesContext(connection) as queries:
+        page = read_page(cast.alice, "/quota-trials")
+    assert "GPU quota of team-a, GPU limit of team-a, over-quota weight of team-a, and 3" in page
+    sql = [each["sql"] for each in queries if "first_changes" in each["sql"]]
+    assert len(sql) == 1
+    assert '"changes"' not in sql[0]
+    assert '"result"' not in sql[0]
+
+
 def test_the_pages_take_as_many_queries_for_many(cast: Cast) -> None:
     def count(address: str) -> int:
         with CaptureQueriesContext(connection) as queries:

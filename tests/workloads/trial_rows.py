@@ -13,7 +13,7 @@ from tests.cast import Cast, a_spec
 from tests.workloads.table_rows import a_workload
 from workloads.models import Attempt, QuotaTrial, Workload
 from workloads.specs import Architecture, Compute, Environment, Gpus, Setup, Spec, encode_spec
-from workloads.trials.changes import Change, ChangeKind, encode_changes
+from workloads.trials.changes import Change, ChangeKind, build_change_fields
 
 
 def build_spec(project: Project, name: str, gpus: int = 1, **fields: Any) -> Spec:
@@ -92,7 +92,7 @@ def change_quota(project: Project, after: str, field: str = "gpu_quota") -> Chan
 
 def add_trial(cast: Cast, *changes: Change, **fields: Any) -> QuotaTrial:
     """Create a trial of Alice's."""
-    given = {"cluster": cast.cluster, "asked_by": cast.alice, "changes": encode_changes(changes)}
+    given = {"cluster": cast.cluster, "asked_by": cast.alice} | build_change_fields(changes)
     return QuotaTrial.objects.create(**(given | fields))
 
 

@@ -38,7 +38,7 @@ from workloads.elastic.cluster_state import MOST_NODES
 from workloads.forms.trial_form import TrialForm
 from workloads.models import QuotaTrial, TrialStatus
 from workloads.trials import Change, ChangeKind, decode_changes, decode_result, load_node_kinds
-from workloads.trials.changes import COUNT_FIELD, SHARE_FIELDS
+from workloads.trials.changes import COUNT_FIELD, MOST_FIRST_CHANGES, SHARE_FIELDS
 from workloads.trials.node_kinds import MOST_OF_A_KIND
 from workloads.trials.results import ProjectWaits, TrialResult, Waits
 
@@ -108,12 +108,16 @@ _TRIAL_FIELDS: dict[str, Schema] = {
     "createdAt": MOMENT,
     "computedAt": _MAYBE_MOMENT,
     "tookSeconds": NUMBER,
-    "changes": array_schema(_CHANGE),
+    "changeCount": INTEGER,
+    "firstChanges": describe_schema(
+        array_schema(_CHANGE), f"At most {MOST_FIRST_CHANGES}; a trial by itself has all `changes`."
+    ),
 }
 TRIAL = object_schema(_TRIAL_FIELDS, **_TRIAL_FIELDS)
-TRIAL_WITH_RESULT = object_schema(
-    [*_TRIAL_FIELDS, "result"],
+WHOLE_TRIAL = object_schema(
+    [*_TRIAL_FIELDS, "changes", "result"],
     **_TRIAL_FIELDS,
+    changes=array_schema(_CHANGE),
     result={"oneOf": [_RESULT, {"type": "null"}]},
 )
 Amount = Annotated[
@@ -176,8 +180,8 @@ class QuotaTrialsView(ApiView):
     )
     def get(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.EDIT, Entity.DEPARTMENTS)
-        rows = trial_requests.filter_trials(trial_requests.list_clusters(self.user))
-        page, next_offset = ListQuery(request).page(rows.defer("result", "cluster__kubeconfig"))
+        _, rows = trial_requests.list_trials(self.user)
+        page, next_offset = ListQuery(request).page(rows)
         return Response(
             build_list_body("trials", [serialize_trial(each) for each in page], next_offset)
         )
@@ -190,7 +194,7 @@ class QuotaTrialsView(ApiView):
             "applied. It is played in the background; ask for the trial until its status is done."
         ),
         request=schemas.body_content(TrialBody),
-        responses={202: schemas.json_response(TRIAL_WITH_RESULT)}
+        responses={202: schemas.json_response(WHOLE_TRIAL)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
@@ -200,21 +204,20 @@ class QuotaTrialsView(ApiView):
         cluster = _get_cluster(self.user, body.cluster_id)
         form = _load_form(body, cluster)
         trial = trial_requests.request_trial(self.user, cluster, form.changes)
-        return Response(serialize_trial(trial) | {"result": None}, status=202)
+        return Response(serialize_whole_trial(trial), status=202)
 
 
 class QuotaTrialView(ApiView):
     @extend_schema(
         operation_id="get_quota_trial",
         description="One trial, with its result as soon as it is done.",
-        responses={200: schemas.json_response(TRIAL_WITH_RESULT)}
+        responses={200: schemas.json_response(WHOLE_TRIAL)}
         | schemas.error_responses(401, 403, 404),
         tags=["organisation"],
     )
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         trial = trial_requests.get_trial(self.user, pk)
-        result = _serialize_result(decode_result(trial.result)) if trial.result else None
-        return Response(serialize_trial(trial) | {"result": result})
+        return Response(serialize_whole_trial(trial))
 
 
 def _get_cluster(user: User, text: str) -> Cluster:
@@ -292,7 +295,7 @@ def _write_amount(amount: Decimal | None) -> str:
 
 
 def serialize_trial(trial: QuotaTrial) -> dict[str, Any]:
-    """Return a trial as the API has it, without its result."""
+    """Return a trial as the API lists it: with its first changes, and without its result."""
     return {
         "id": str(trial.pk),
         "clusterId": str(trial.cluster_id),
@@ -303,8 +306,20 @@ def serialize_trial(trial: QuotaTrial) -> dict[str, Any]:
         "createdAt": format_moment(trial.created_at),
         "computedAt": format_moment(trial.computed_at),
         "tookSeconds": round(trial.took_seconds, 1),
-        "changes": [_serialize_change(each) for each in decode_changes(trial.changes)],
+        "changeCount": trial.change_count,
+        "firstChanges": _serialize_changes(trial.first_changes),
     }
+
+
+def serialize_whole_trial(trial: QuotaTrial) -> dict[str, Any]:
+    """Return a trial as the API has it, with all changes and the result; None until it is done."""
+    result = _serialize_result(decode_result(trial.result)) if trial.result else None
+    changes = _serialize_changes(trial.changes)
+    return serialize_trial(trial) | {"changes": changes, "result": result}
+
+
+def _serialize_changes(data: Any) -> list[dict[str, str]]:
+    return [_serialize_change(each) for each in decode_changes(data)]
 
 
 def _serialize_change(change: Change) -> dict[str, str]:

@@ -21,6 +21,8 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('changes', models.JSONField(default=list)),
+                ('first_changes', models.JSONField(default=list)),
+                ('change_count', models.PositiveSmallIntegerField(default=0)),
                 ('status', models.CharField(choices=[('waiting', 'Waiting'), ('running', 'Computing'), ('done', 'Done'), ('failed', 'Failed')], default='waiting', max_length=8)),
                 ('trouble', models.CharField(blank=True, default='', max_length=300)),
                 ('tries', models.PositiveSmallIntegerField(default=0)),

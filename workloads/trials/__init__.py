@@ -4,8 +4,8 @@ from workloads.trials.changes import (
     Change,
     ChangeKind,
     ChangesOutdated,
+    build_change_fields,
     decode_changes,
-    encode_changes,
 )
 from workloads.trials.node_kinds import NodeKind, load_node_kinds
 from workloads.trials.playing import play_trial
@@ -17,9 +17,9 @@ __all__ = [
     "ChangesOutdated",
     "NodeKind",
     "TrialResult",
+    "build_change_fields",
     "decode_changes",
     "decode_result",
-    "encode_changes",
     "load_node_kinds",
     "play_trial",
 ]

@@ -13,6 +13,8 @@ SHARE_FIELDS = ("gpu_quota", "gpu_limit", "over_quota_weight")
 """What is tried of a project or a department."""
 COUNT_FIELD = "count"
 MOST_CHANGES = 2_000
+MOST_FIRST_CHANGES = 3
+"""Changes that a list of trials names."""
 MOST_NAME_CHARACTERS = 40
 """Of a name in the words on what is not there any more."""
 FIELD_WORDS = {
@@ -54,13 +56,18 @@ class Change:
         return FIELD_WORDS.get(self.field, self.field)
 
 
-def encode_changes(changes: Iterable[Change]) -> list[dict[str, str]]:
-    """Return changes as JSON."""
-    return [asdict(change) for change in changes]
+def build_change_fields(changes: Sequence[Change]) -> dict[str, Any]:
+    """Return the values of a trial's row that say what it changes."""
+    data = [asdict(change) for change in changes]
+    return {
+        "changes": data,
+        "first_changes": data[:MOST_FIRST_CHANGES],
+        "change_count": len(changes),
+    }
 
 
 def decode_changes(data: Any) -> Sequence[Change]:
-    """Return the changes that `encode_changes` encoded."""
+    """Return the changes that `build_change_fields` encoded."""
     return [Change(ChangeKind(each["kind"]), *_list_texts(each)) for each in data]
 
 

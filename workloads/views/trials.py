@@ -32,10 +32,7 @@ ABOUT = (
 def trials(request: Request) -> HttpResponse:
     """Show the trials of the clusters on which the reader may try quotas."""
     access.require_anywhere(request.user, Verb.EDIT, Entity.DEPARTMENTS)
-    clusters = trial_requests.list_clusters(request.user)
-    rows = trial_requests.filter_trials(clusters).defer(
-        "result", "cluster__kubeconfig", "cluster__permissions"
-    )
+    clusters, rows = trial_requests.list_trials(request.user)
     first = reverse("quota-trial-new", args=[clusters[0].pk]) if clusters else ""
     text = (
         "Change quotas, weights or numbers of nodes, and see how long each project would have "
@@ -49,7 +46,10 @@ def trials(request: Request) -> HttpResponse:
         {
             "about": ABOUT,
             "clusters": clusters,
-            "trials": [(trial, decode_changes(trial.changes)) for trial in rows[:MOST_TRIALS]],
+            "trials": [
+                (row, decode_changes(row.first_changes), row.change_count - len(row.first_changes))
+                for row in rows[:MOST_TRIALS]
+            ],
             "days": TRIAL_AGE.days,
             **build_empty_state(
                 "scale",
