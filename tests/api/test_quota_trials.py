@@ -70,6 +70,22 @@ def test_what_cannot_be_tried_is_said_at_its_place(
     assert not QuotaTrial.objects.exists()
 
 
+def test_what_is_named_twice_is_said_at_its_place(cast: Cast) -> None:
+    add_nodes(cast, 8, 8)
+    project = {"id": str(cast.team_a.pk), "gpuQuota": 3}
+    department = {"id": str(cast.research.pk), "gpuQuota": 3}
+    body = build_body(
+        cast,
+        projects=[project, {**project, "gpuQuota": 4}],
+        departments=[department, department],
+        nodes=[{"like": "node-0", "count": 3}, {"like": "node-1", "count": 4}],
+    )
+    answer = Caller(cast.alice)("POST", ADDRESS, body, status=400)
+    places = ["projects.1.id", "departments.1.id", "nodes.1.like"]
+    assert [each["field"] for each in answer["details"]] == places
+    assert not QuotaTrial.objects.exists()
+
+
 def test_a_quota_above_its_limit_is_refused(cast: Cast) -> None:
     project = {"id": str(cast.team_a.pk), "gpuQuota": 4, "gpuLimit": 3}
     body = build_body(cast, projects=[project])

@@ -1,7 +1,7 @@
 """`/api/v1/quota-trials`: other quotas, weights and nodes, tried on the last 30 days."""
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -238,7 +238,7 @@ def _get_cluster(user: User, text: str) -> Cluster:
 
 def _load_form(body: TrialBody, cluster: Cluster) -> TrialForm:
     """Load the form with what the body says. Raises Invalid, each problem with its place."""
-    places = dict(_list_places(body, cluster))
+    places = _index_places(_list_places(body, cluster))
     data: dict[str, str] = {}
     for (kind, key), (_, values) in places.items():
         data |= {f"{kind.value}-{key}-{name}": value for name, value in values.items()}
@@ -262,12 +262,32 @@ def _load_form(body: TrialBody, cluster: Cluster) -> TrialForm:
     return form
 
 
+Row = tuple[ChangeKind, str]
 Place = tuple[str, Mapping[str, str]]
 
 
-def _list_places(
-    body: TrialBody, cluster: Cluster
-) -> Iterator[tuple[tuple[ChangeKind, str], Place]]:
+def _index_places(pairs: Iterable[tuple[Row, Place]]) -> Mapping[Row, Place]:
+    """Return the places by their rows. Raises Invalid where the body names a row twice."""
+    places: dict[Row, Place] = {}
+    problems = []
+    for row, place in pairs:
+        if row in places:
+            problems.append(_describe_repetition(row, place, places[row]))
+        else:
+            places[row] = place
+    if problems:
+        raise Invalid(problems)
+    return places
+
+
+def _describe_repetition(row: Row, place: Place, first: Place) -> tuple[str, str]:
+    """Return the place of a row's second mention, and what is wrong with it."""
+    if row[0] is ChangeKind.NODES:
+        return f"{place[0]}.like", f"The same kind of nodes as {first[0]}. Give each kind once."
+    return f"{place[0]}.id", f"The same as {first[0]}. Give each once."
+
+
+def _list_places(body: TrialBody, cluster: Cluster) -> Iterator[tuple[Row, Place]]:
     """Yield each row that the body names: its kind and id, its place, and the given values."""
     parts: Sequence[tuple[ChangeKind, Sequence[TrialSharesBody]]] = (
         (ChangeKind.PROJECT, body.projects),
