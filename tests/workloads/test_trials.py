@@ -1,6 +1,7 @@
 """Quota trials: rows of the past as a question, two replays of it, and what is made of them."""
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -11,7 +12,7 @@ from django.utils import timezone
 
 from clusters.models import NodePool
 from scheduling import CPU, GPU, MEMORY, ClusterState, Gang, Preemptibility
-from simulation.history import replay_history
+from simulation.history import Replay, replay_history
 from tests.cast import Cast, a_spec
 from tests.workloads.table_rows import NOON
 from tests.workloads.trial_rows import (
@@ -22,12 +23,13 @@ from tests.workloads.trial_rows import (
     build_spec,
     change_quota,
 )
-from workloads.forecasting.simulator_process import SimulatorFailed
+from workloads.forecasting import simulator_process
+from workloads.forecasting.simulator_process import SimulatorFailed, SimulatorStopped
 from workloads.models import TRIAL_WINDOW, LedgerEntry, QuotaTrial, TrialStatus
 from workloads.specs import Gpus
 from workloads.tasks import retain
 from workloads.tasks import trials as steps
-from workloads.trials import ChangesOutdated, TrialResult, past_work, play_trial
+from workloads.trials import ChangesOutdated, TrialResult, past_work, play_trial, playing
 from workloads.trials.changes import Change, ChangeKind, require_targets
 from workloads.trials.node_kinds import load_node_kinds, resize_kinds
 from workloads.trials.past_work import load_past_work
@@ -359,6 +361,31 @@ def test_a_cancelled_one_stays_cancelled(cast: Cast, monkeypatch: pytest.MonkeyP
     steps.play_trials()
     trial.refresh_from_db()
     assert (trial.status, trial.trouble, trial.result) == ("failed", "alice cancelled it.", {})
+
+
+def test_a_cancelled_one_is_not_played_on(cast: Cast) -> None:
+    class CancellingReplayer(RecordingReplayer):
+        def __call__(
+            self, state: ClusterState, lengths: Mapping[str, float], *, end: float
+        ) -> Replay:
+            QuotaTrial.objects.update(status="failed")
+            return super().__call__(state, lengths, end=end)
+
+    replayer = CancellingReplayer()
+    with pytest.raises(SimulatorStopped):
+        play_trial(add_trial(cast), NOON, replayer)
+    assert len(replayer.states) == 1
+
+
+def test_the_simulator_of_a_cancelled_one_is_stopped(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulator_process, "LOOK_SECONDS", 0.001)
+    trial = add_trial(cast)
+    answers = iter((True, False))
+    monkeypatch.setattr(playing, "_is_wanted", lambda key: key == trial.pk and next(answers))
+    with pytest.raises(SimulatorStopped):
+        play_trial(trial, NOON)
 
 
 def test_one_whose_worker_died_is_played_again_once(
