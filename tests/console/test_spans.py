@@ -133,7 +133,8 @@ def of_a_trace() -> None:
     """A step that does nothing."""
 
 
-def test_a_step_that_is_run_is_a_span(exporter: InMemorySpanExporter) -> None:
+def test_a_step_that_is_run_is_a_span(exporter: InMemorySpanExporter, db: None) -> None:
+    # A step looks at the connections to the database that its thread has.
     sender = "00-" + "3" * 32 + "-" + "4" * 16 + "-01"
     app.tasks[f"{__name__}.of_a_trace"].apply(headers={"traceparent": sender})
     span = find_span(exporter, "step of_a_trace")
