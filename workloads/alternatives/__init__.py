@@ -1,7 +1,7 @@
 """What would help a workload that waits: changes to it and to what is around it, played forward."""
 
 from workloads.alternatives.answers import AlternativeView, AnswerBoard
-from workloads.alternatives.asking import play_question
+from workloads.alternatives.asking import play_question, play_to_end
 from workloads.alternatives.questions import CannotAsk, Question, ask_for_draft, ask_for_workload
 
 __all__ = [
@@ -12,4 +12,5 @@ __all__ = [
     "ask_for_draft",
     "ask_for_workload",
     "play_question",
+    "play_to_end",
 ]

@@ -65,6 +65,20 @@ def play_question(build: Callable[[], Question], user_id: int) -> Iterator[Answe
         yield board
 
 
+def play_to_end(build: Callable[[], Question], user_id: int) -> tuple[AnswerBoard | None, str]:
+    """Return the board once all is played, and why it is not all where it is not.
+
+    There is no board where nothing was played.
+    """
+    board = None
+    try:
+        for newest in play_question(build, user_id):
+            board = newest
+    except CannotAsk as error:
+        return board, str(error)
+    return board, ""
+
+
 @contextmanager
 def _take_turn(user_id: int) -> Iterator[_Turn]:
     """Take a person's turn, also from an older question of theirs. Raises CannotAsk."""

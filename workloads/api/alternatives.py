@@ -1,7 +1,6 @@
 """`/alternatives` of a workload or a submission: what would let it start sooner."""
 
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -24,11 +23,9 @@ from simulation import Outlook
 from workloads.alternatives import (
     AlternativeView,
     AnswerBoard,
-    CannotAsk,
-    Question,
     ask_for_draft,
     ask_for_workload,
-    play_question,
+    play_to_end,
 )
 from workloads.api.details import get_workload
 from workloads.api.previews import judge_request
@@ -85,7 +82,8 @@ class AlternativesView(ApiView):
         workload = get_workload(self.user, workload_id)
         if workload.status not in WAITING_STATUSES or workload.released_at is not None:
             return Response(_serialize(None, "It does not wait."))
-        return Response(_play(lambda: ask_for_workload(workload, self.user), self.user.pk))
+        found = play_to_end(lambda: ask_for_workload(workload, self.user), self.user.pk)
+        return Response(_serialize(*found))
 
 
 class SubmissionAlternativesView(ArchitectureView):
@@ -102,18 +100,8 @@ class SubmissionAlternativesView(ArchitectureView):
     )
     def post(self, request: Request) -> Response:
         judgement = judge_request(self, request)
-        return Response(_play(lambda: ask_for_draft(judgement, self.user), self.user.pk))
-
-
-def _play(build: Callable[[], Question], user_id: int) -> dict[str, Any]:
-    """Return all answers to a question, and why they are not all where they are not."""
-    board, message = None, ""
-    try:
-        for newest in play_question(build, user_id):
-            board = newest
-    except CannotAsk as error:
-        message = str(error)
-    return _serialize(board, message)
+        found = play_to_end(lambda: ask_for_draft(judgement, self.user), self.user.pk)
+        return Response(_serialize(*found))
 
 
 def _serialize(board: AnswerBoard | None, message: str) -> dict[str, Any]:

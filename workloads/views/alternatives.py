@@ -21,6 +21,7 @@ from workloads.alternatives import (
     ask_for_draft,
     ask_for_workload,
     play_question,
+    play_to_end,
 )
 from workloads.forms.steps import Step
 from workloads.forms.wizard_draft import WizardDraft
@@ -53,7 +54,7 @@ def workload_alternatives(request: Request, pk: uuid.UUID) -> HttpResponseBase:
     if _wants_events(request):
         return _stream(request, build, context)
     if "played" in request.GET:
-        context |= _play(build, request.user.pk)
+        context |= _describe(*play_to_end(build, request.user.pk))
     return http.render_page(
         request, "workloads/alternatives.html", "workloads/_alternatives_dialog.html", context
     )
@@ -65,7 +66,7 @@ def draft_alternatives(request: Request, draft: uuid.UUID) -> HttpResponseBase:
     """Show what would let a draft start sooner; as events for the review, else as a page."""
     saved = drafting.get_draft(request, draft)
     filling = WizardDraft(saved.data, request.user)
-    context = {"copy_of": f"draft={saved.pk}", "is_draft": True}
+    context: dict[str, Any] = {"copy_of": f"draft={saved.pk}"}
 
     def build() -> Question:
         judged = _judge_draft(filling)
@@ -75,7 +76,7 @@ def draft_alternatives(request: Request, draft: uuid.UUID) -> HttpResponseBase:
 
     if _wants_events(request):
         return _stream(request, build, context)
-    context |= _play(build, request.user.pk)
+    context |= _describe(*play_to_end(build, request.user.pk))
     return render(request, "workloads/wizard/alternatives.html", context | {"draft": saved})
 
 
@@ -90,24 +91,12 @@ def _wants_events(request: Request) -> bool:
     return request.headers.get("Accept", "").startswith("text/event-stream")
 
 
-def _play(build: BuildQuestion, user_id: int) -> dict[str, Any]:
-    """Return what is known once all is played, which takes some seconds."""
-    board, trouble = None, ""
-    try:
-        for newest in play_question(build, user_id):
-            board = newest
-    except CannotAsk as error:
-        trouble = str(error)
-    return _describe(board, is_over=True, trouble=trouble)
-
-
-def _describe(
-    board: AnswerBoard | None, *, is_over: bool = False, trouble: str = ""
-) -> dict[str, Any]:
+def _describe(board: AnswerBoard | None, trouble: str = "") -> dict[str, Any]:
+    """Return what the part shows; with a trouble no more comes."""
     return {
         "base": None if board is None else board.base,
         "best": () if board is None else board.list_best(),
-        "is_over": is_over,
+        "is_over": bool(trouble) or (board is not None and board.is_over),
         "trouble": trouble,
         "is_played": True,
     }
@@ -123,7 +112,7 @@ def _stream(request: Request, build: BuildQuestion, context: dict[str, Any]) -> 
         return str.__str__(render_to_string(PART, context | found, request))
 
     def render_events() -> Iterator[str]:
-        board, trouble, sent = None, "", ""
+        board, sent = None, ""
         try:
             for board in play_question(build, request.user.pk):
                 html = render_part(_describe(board))
@@ -131,9 +120,7 @@ def _stream(request: Request, build: BuildQuestion, context: dict[str, Any]) -> 
                 yield format_event("alternatives", html) if html != sent else ": quiet\n\n"
                 sent = html
         except CannotAsk as error:
-            trouble = str(error)
-        found = _describe(board, is_over=True, trouble=trouble)
-        yield format_event("alternatives", render_part(found))
+            yield format_event("alternatives", render_part(_describe(board, str(error))))
         yield format_event("over", {})
 
     response = PieceResponse(render_events(), content_type="text/event-stream")
