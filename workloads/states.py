@@ -399,10 +399,7 @@ def has_waited_for_data(job: Object | None) -> bool | None:
 
 
 def is_suspended(job: Object | None) -> bool:
-    """Return whether the spec asks for suspension.
-
-    The condition of a job that was just resumed lags behind.
-    """
+    """Return whether the spec asks for suspension."""
     return bool(
         nested_dict(job, "spec").get("suspend")
         or nested_dict(job, "spec", "runPolicy").get("suspend")
@@ -437,8 +434,8 @@ def _derive_from_job(job: Object, counts: PodCounts, before: Status) -> tuple[St
         return (Status.PREPARING if before in STARTING else before), ""
     if is_held_by_kueue(job) and not has_waited_for_data(job) and before is not Status.STOPPING:
         return None if counts.own else (Status.PENDING, HELD_BY_KUEUE)
-    is_resumed = before in STARTING or has_waited_for_data(job)
-    if find_true_condition(job, "Suspended") and not (is_resumed and not is_suspended(job)):
+    # The condition of a job that was just resumed lags behind its spec.
+    if find_true_condition(job, "Suspended") and is_suspended(job):
         has_pods = counts.own or counts.data_workers
         return (Status.STOPPING, "Its last pods are ending.") if has_pods else (Status.STOPPED, "")
     return (Status.STOPPING, "") if before is Status.STOPPING else None

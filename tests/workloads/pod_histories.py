@@ -36,11 +36,12 @@ from workloads.states import RESTING, Status, can_move, derive_status
 
 LONG_AFTER = datetime(2100, 1, 1, tzinfo=UTC)
 PREEMPTED = condition("DisruptionTarget", reason="PreemptionByScheduler")
+SUSPENDED = [condition("Suspended")]
 CONDITIONS = [
     [condition("Created")],
     [condition("Created"), condition("Running")],
     [condition("Created"), condition("Restarting")],
-    [condition("Suspended")],
+    SUSPENDED,
     [condition("Succeeded")],
     [condition("Failed", message="it broke")],
 ]
@@ -124,6 +125,8 @@ class PodHistory:
             is_held = self.has_data and self.chance.random() < 0.5
             make = made.held_job if is_held else made.job
             self.job = make(*conditions, workers=WORKERS - self.is_led, master=self.is_led)
+            if self.chance.random() < 0.5 and conditions == SUSPENDED:
+                self.job["spec"]["runPolicy"] = {"suspend": True}
             return jobs(self.job)
         if what == "pod" and self.has_data and self.chance.random() < 0.3:
             return self._change_data_pod(made)

@@ -125,12 +125,8 @@ PYTORCH = [
     ([CREATED, NOT_RUNNING, FAILED], ALL_UP, Status.RUNNING, Status.FAILED),
     ([CREATED, SUCCEEDED, FAILED], [], Status.RUNNING, Status.FAILED),
     ([FAILED], [], Status.CREATING, Status.FAILED),
-    ([CREATED, NOT_RUNNING, SUSPENDED], ALL_UP, Status.RUNNING, Status.STOPPING),
-    ([CREATED, NOT_RUNNING, SUSPENDED], ALL_UP, Status.STOPPING, Status.STOPPING),
-    ([CREATED, NOT_RUNNING, SUSPENDED], [], Status.STOPPING, Status.STOPPED),
     ([CREATED, RUNNING], ALL_UP, Status.STOPPING, Status.STOPPING),
     ([CREATED, SUCCEEDED], [], Status.STOPPING, Status.COMPLETED),
-    ([CREATED, SUSPENDED], [], Status.RESUMING, Status.RESUMING),
     ([CREATED, RESUMED], WAITING, Status.RESUMING, Status.PENDING),
     ([CREATED, RUNNING], ALL_UP, Status.DELETING, Status.DELETING),
     ([CREATED, FAILED], [], Status.DELETING, Status.DELETING),
@@ -149,9 +145,35 @@ def test_the_status_of_a_pytorchjob(
     assert derive_status(pytorch_job(*conditions), pods, before=before).status == after
 
 
+SUSPENDED_SPEC = {"runPolicy": {"suspend": True}}
+SUSPENSION = [
+    # Spec, conditions, pods, the status so far, and the status that follows.
+    (SUSPENDED_SPEC, [NOT_RUNNING, SUSPENDED], ALL_UP, Status.RUNNING, Status.STOPPING),
+    (SUSPENDED_SPEC, [NOT_RUNNING, SUSPENDED], ALL_UP, Status.STOPPING, Status.STOPPING),
+    (SUSPENDED_SPEC, [NOT_RUNNING, SUSPENDED], [], Status.STOPPING, Status.STOPPED),
+    # The operator has not looked at the job yet since it was resumed.
+    ({}, [SUSPENDED], [], Status.RESUMING, Status.RESUMING),
+    ({}, [SUSPENDED], WAITING[:1], Status.PENDING, Status.PENDING),
+    ({}, [SUSPENDED], ALL_UP, Status.INITIALIZING, Status.RUNNING),
+]
+
+
+@pytest.mark.parametrize(
+    ("spec", "conditions", "pods", "before", "after"), SUSPENSION, ids=range(len(SUSPENSION))
+)
+def test_a_pytorchjob_is_suspended_where_its_spec_asks_for_it(
+    spec: Object, conditions: list[Object], pods: list[Object], before: Status, after: Status
+) -> None:
+    job = pytorch_job(CREATED, *conditions, **spec)
+    assert derive_status(job, pods, before=before).status == after
+
+
 LONE = {"role": "", "name": "solo-abcde"}
 UNSEEN = {"metadata": {"name": "b"}, "spec": {}, "status": {"phase": "Pending"}}
 """A pod that no scheduler has looked at yet."""
+
+SUSPENDED_BATCH_JOB = batch_job(SUSPENDED)
+SUSPENDED_BATCH_JOB["spec"]["suspend"] = True
 
 BATCH = [
     (batch_job(), [], Status.CREATING, Status.CREATING),
@@ -203,8 +225,8 @@ BATCH = [
         Status.RUNNING,
         Status.FAILED,
     ),
-    (batch_job(condition("Suspended")), [pod(**LONE)], Status.RUNNING, Status.STOPPING),
-    (batch_job(condition("Suspended")), [], Status.STOPPING, Status.STOPPED),
+    (SUSPENDED_BATCH_JOB, [pod(**LONE)], Status.RUNNING, Status.STOPPING),
+    (SUSPENDED_BATCH_JOB, [], Status.STOPPING, Status.STOPPED),
     (
         batch_job(condition("Suspended", False)),
         [queued_pod(**LONE)],
