@@ -225,9 +225,11 @@ class GivingWay:
             most = self._bounds.late_victims
         for unit in self._choose_units(action, candidate.gang, wanted):
             yield
-            plan.add_unit(unit)
-            if plan.pod_count > most:
+            if plan.pod_count + len(unit.pods) > most:
+                unit.running.return_pods(unit.pods)
+                self._vain_steps += 1
                 break
+            plan.add_unit(unit)
             fit = self._fit_all(action, candidate, pods, plan)
             if fit is not None:
                 return plan, fit
@@ -318,12 +320,9 @@ class GivingWay:
             # What is within its quota does not come over it while others give.
             if queue != taker.queue and self._rules.is_over_quota(queue)
         }
-        while True:
-            # What siblings give may bring the taker's department within its own bounds.
-            allowed = [queue for queue in sources if claim.may_take(queue)]
-            if not allowed:
-                return
-            chosen = max(allowed, key=lambda queue: (claim.rank_giver(queue), queue))
+        # Chosen anew each time: what siblings give may bring the taker's department within its own
+        # bounds.
+        while (chosen := claim.choose_giver(sources)) is not None:
             unit = next(sources[chosen], None)
             if unit is None:
                 del sources[chosen]

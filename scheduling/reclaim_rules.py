@@ -5,7 +5,7 @@ root part. Below that, unlike with KAI, no queue gives anything that is within i
 if the one above it is over.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -67,10 +67,6 @@ class ReclaimRules:
         """Return whether a leaf queue is over its quota."""
         return self.find_excess(self._queues.get_chain(queue)[0]).over_quota > 0
 
-    def count_changes(self, queues: Sequence[Queue]) -> int:
-        """Return how often the usage of queues has changed."""
-        return sum(self._queues.usage(queue.name).changes for queue in queues)
-
     def find_excess(self, queue: Queue) -> Excess:
         """Return how far a queue is over its bounds now."""
         usage = self._queues.usage(queue.name)
@@ -123,39 +119,35 @@ class Claim:
         self._rules = rules
         self._taker = taker
         self._wanted = wanted
-        self._grounds: dict[str, tuple[int, Ground]] = {}
-        """By the taker's queue where ways part: the number of changes of the usage up to there, and
-        on what ground it may take.
-        """
 
-    def may_take(self, giver: str) -> bool:
-        """Return whether something may be taken from a queue as it is now."""
-        parting = self._rules.find_parting(self._taker, giver)
-        ground = self._find_ground(parting.takers)
-        if ground is Ground.NONE:
-            return False
-        excesses = map(self._rules.find_excess, parting.givers)
-        if ground is Ground.QUOTA:
-            return all(excess.over_quota for excess in excesses)
-        return all(excess.over_kept for excess in excesses)
+    def choose_giver(self, givers: Iterable[str]) -> str | None:
+        """Return the queue that gives next, as all are now; None where nothing may be taken."""
+        grounds: dict[str, Ground] = {}
+        ranks: dict[str, tuple[float, ...]] = {}
+        for giver in givers:
+            parting = self._rules.find_parting(self._taker, giver)
+            level = parting.takers[-1].name
+            ground = grounds.get(level)
+            if ground is None:
+                ground = grounds[level] = self._judge_ground(parting.takers)
+            rank = None if ground is Ground.NONE else self._rank_giver(parting.givers, ground)
+            if rank is not None:
+                ranks[giver] = rank
+        return max(ranks, key=lambda giver: (ranks[giver], giver), default=None)
 
-    def rank_giver(self, giver: str) -> tuple[float, ...]:
-        """Return how early a queue gives: the largest first."""
+    def _rank_giver(self, givers: Sequence[Queue], ground: "Ground") -> tuple[float, ...] | None:
+        """Return how early a queue gives, the largest first; None where it may keep all it has."""
         rank: list[float] = []
-        for queue in reversed(self._rules.find_parting(self._taker, giver).givers):
+        for queue in reversed(givers):
             excess = self._rules.find_excess(queue)
+            if not (excess.over_quota if ground is Ground.QUOTA else excess.over_kept):
+                return None
             rank += [excess.over_kept, -queue.priority, excess.over_quota]
         return tuple(rank)
 
-    def _find_ground(self, takers: Sequence[Queue]) -> "Ground":
+    def _judge_ground(self, takers: Sequence[Queue]) -> "Ground":
+        """Return why the taker may take, where ways part at the last of its queues."""
         *below, level = takers
-        changes = self._rules.count_changes(takers)
-        known = self._grounds.get(level.name)
-        if known is None or known[0] != changes:
-            known = self._grounds[level.name] = changes, self._judge_ground(below, level)
-        return known[1]
-
-    def _judge_ground(self, below: Sequence[Queue], level: Queue) -> "Ground":
         rules, wanted = self._rules, self._wanted
         if not all(rules.stays_within(each, wanted, rules.find_allocatable) for each in below):
             return Ground.NONE
