@@ -36,7 +36,7 @@ class ClusterRoom:
     """
 
     def __init__(self, nodes: Sequence[Node], shapes: ShapeTable) -> None:
-        self.rooms = [NodeRoom(node) for node in nodes]
+        self.rooms = [NodeRoom(node, shapes.whole_device) for node in nodes]
         self.version = 0
         """The number of this state of the room; what is undone gets its old number back."""
         self.has_leaving = False
@@ -328,6 +328,7 @@ def _rank_fullness(room: NodeRoom, demand: Demand, idle: int) -> tuple[Number, .
         return (idle,)
     if demand.share is not None:
         part = room.part_of(demand) or 0
-        shared = [free for free in room.later.devices.free if part <= free < 1]
+        devices = room.later.devices
+        shared = [free for free in devices.free if part <= free < devices.whole]
         return (0, min(shared), idle) if len(shared) >= demand.share.devices else (1, idle, 0)
     return room.device_count > 0, room.later.amounts.get("cpu", 0)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from scheduling.amounts import add_amounts
 from scheduling.cluster_room import ClusterRoom, Place
 from scheduling.decision import Binding, Decision, Refusal
+from scheduling.devices import WHOLE_DEVICE
 from scheduling.gangs import GangBook, build_gang_book
 from scheduling.giving_way import GivingWay
 from scheduling.queues import Booking, Queues
 from scheduling.scheduling_pass import PassState, SchedulingPass
 from scheduling.shapes import ShapeNames, ShapeTable, count_shapes, find_device_memory
-from scheduling.state import Amounts, ClusterState, Node, Pod, Preemptibility
+from scheduling.state import GPU, Amounts, ClusterState, Node, Pod, Preemptibility
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,17 @@ def decide(state: ClusterState) -> Decision:
     )
 
 
-def book_state(state: ClusterState) -> BookedState:
-    """Count all pods of a state on their nodes and in their queues."""
+def book_state(state: ClusterState, whole_device: int = WHOLE_DEVICE) -> BookedState:
+    """Count all pods of a state on their nodes and in their queues.
+
+    `whole_device` is what one device counts for (`ShapeTable`); bounds of queues are in its unit.
+    """
     unify = ShapeNames().unify
     gangs = [build_gang_book(gang, unify) for gang in state.gangs]
-    shapes = ShapeTable(find_device_memory(state.nodes))
+    shapes = ShapeTable(find_device_memory(state.nodes), whole_device)
     queues = Queues()
-    queues.capacity = sum_capacity(state.nodes)
+    capacity = sum_capacity(state.nodes)
+    queues.capacity = dict(capacity) | {GPU: capacity.get(GPU, 0) * whole_device}
     queues.replace_queues(state.queues)
     room = ClusterRoom(state.nodes, shapes)
     for gang in gangs:

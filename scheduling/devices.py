@@ -13,15 +13,17 @@ class Devices:
     A device is either held whole by one pod or shared by parts that add up to one at most.
     """
 
-    __slots__ = ("free", "idle_count")
+    __slots__ = ("free", "idle_count", "whole")
 
-    def __init__(self, count: int) -> None:
-        self.free: list[Number] = [WHOLE_DEVICE] * count
+    def __init__(self, count: int, whole: int = WHOLE_DEVICE) -> None:
+        self.whole = whole
+        """The amount that one device has."""
+        self.free: list[Number] = [whole] * count
         self.idle_count = count
         """The number of devices that nobody uses."""
 
     def copy(self) -> "Devices":
-        copy = Devices(0)
+        copy = Devices(0, self.whole)
         copy.free, copy.idle_count = list(self.free), self.idle_count
         return copy
 
@@ -55,6 +57,6 @@ class Devices:
         """
         for index in indexes:
             if index < len(self.free):
-                was_idle = self.free[index] == WHOLE_DEVICE
+                was_idle = self.free[index] == self.whole
                 self.free[index] -= part * sign
-                self.idle_count += (self.free[index] == WHOLE_DEVICE) - was_idle
+                self.idle_count += (self.free[index] == self.whole) - was_idle

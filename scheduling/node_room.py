@@ -15,11 +15,11 @@ class Space:
 
     __slots__ = ("amounts", "devices", "pods")
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, whole_device: int) -> None:
         self.amounts: dict[str, Number] = {
             name: amount for name, amount in node.allocatable.items() if name != GPU
         }
-        self.devices = Devices(int(node.allocatable.get(GPU, 0)))
+        self.devices = Devices(int(node.allocatable.get(GPU, 0)), whole_device)
         self.pods = node.max_pods
 
     def copy(self) -> "Space":
@@ -57,9 +57,9 @@ class NodeRoom:
 
     __slots__ = ("later", "node", "now")
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, whole_device: int = WHOLE_DEVICE) -> None:
         self.node = node
-        self.now = self.later = Space(node)
+        self.now = self.later = Space(node, whole_device)
 
     def copy(self) -> "NodeRoom":
         copy = NodeRoom.__new__(NodeRoom)
@@ -91,7 +91,7 @@ class NodeRoom:
             return None
         count = demand.whole if demand.share is None else demand.share.devices
         part = self.part_of(demand)
-        if part is None or part > WHOLE_DEVICE:
+        if part is None or part > space.devices.whole:
             return None
         if not count:
             return ()
@@ -113,7 +113,7 @@ class NodeRoom:
 
     def occupy(self, demand: Demand, devices: Sequence[int], sign: int = 1) -> None:
         """Count a pod that runs here or starts now; with `sign` -1 take that back."""
-        part = self.part_of(demand) or WHOLE_DEVICE
+        part = self.part_of(demand) or self.now.devices.whole
         self.now.occupy(demand, devices, part, sign)
         if self.later is not self.now:
             self.later.occupy(demand, devices, part, sign)
@@ -122,4 +122,5 @@ class NodeRoom:
         """Keep room for a pod from when there is some; with `sign` -1 one that runs is to leave."""
         if self.later is self.now:
             self.later = self.now.copy()
-        self.later.occupy(demand, devices, self.part_of(demand) or WHOLE_DEVICE, sign)
+        part = self.part_of(demand) or self.later.devices.whole
+        self.later.occupy(demand, devices, part, sign)

@@ -14,6 +14,7 @@ class Demand:
 
     __slots__ = (
         "_parts",
+        "_whole_device",
         "charge",
         "mismatches",
         "plain",
@@ -24,8 +25,11 @@ class Demand:
         "whole",
     )
 
-    def __init__(self, shape: PodShape, device_memory: int | None) -> None:
+    def __init__(
+        self, shape: PodShape, device_memory: int | None, whole_device: int = WHOLE_DEVICE
+    ) -> None:
         self.shape = shape
+        self._whole_device = whole_device
         self.whole = int(shape.amounts.get(GPU, 0))
         """The number of whole devices."""
         self.share = shape.share
@@ -33,40 +37,63 @@ class Demand:
         """The amounts other than devices."""
         self.mismatches = dict(shape.mismatches)
         self.preferences = dict(shape.preferences)
+        self._parts: dict[int | None, Number | None] = {}
+        part = self.find_part(device_memory) if self.share else None
         self.charge = compute_charge(shape, device_memory)
         """What queues are charged for one pod."""
-        part = self.share.device_fraction(device_memory) if self.share else None
+        if GPU in self.charge:
+            devices = whole_device * self.whole
+            charged = self.share.devices * (part or 0) if self.share else devices
+            self.charge = {**self.charge, GPU: charged}
         self.size: tuple[int, Number] = (self.whole, part or 0)
         """Larger demands are placed first."""
-        self._parts: dict[int | None, Number | None] = {}
 
     def find_part(self, device_memory: int | None) -> Number | None:
         """Return how much of each of its devices a pod takes; None when that is not known."""
         if self.share is None:
-            return WHOLE_DEVICE
+            return self._whole_device
         if device_memory not in self._parts:
-            self._parts[device_memory] = self.share.device_fraction(device_memory)
+            self._parts[device_memory] = self._count_part(self.share.device_fraction(device_memory))
         return self._parts[device_memory]
+
+    def _count_part(self, fraction: Number | None) -> Number | None:
+        if fraction is None or self._whole_device == WHOLE_DEVICE:
+            return fraction
+        return int(fraction * self._whole_device)
 
 
 class ShapeTable:
     """The demands of all shapes that a decision meets.
 
-    `device_memory` is the memory by which shares in MiB are charged to queues.
+    `device_memory` is the memory by which shares in MiB are charged to queues. `whole_device` is
+    what one device counts for on nodes and in queues: with 1 parts of a device are fractions; with
+    more they are whole numbers, rounded down.
     """
 
-    def __init__(self, device_memory: int | None) -> None:
+    def __init__(self, device_memory: int | None, whole_device: int = WHOLE_DEVICE) -> None:
+        self.whole_device = whole_device
         self._device_memory = device_memory
         self._demands: dict[PodShape, Demand] = {}
+        self._charges: dict[tuple[PodShape, int], Amounts] = {}
+        """What so many pods of one shape are charged: most that is asked is of one shape."""
 
     def get_demand(self, shape: PodShape) -> Demand:
         demand = self._demands.get(shape)
         if demand is None:
-            demand = self._demands[shape] = Demand(shape, self._device_memory)
+            demand = self._demands[shape] = Demand(shape, self._device_memory, self.whole_device)
         return demand
 
-    def sum_charges(self, counts: ShapeCounts) -> dict[str, Number]:
+    def sum_charges(self, counts: ShapeCounts) -> Amounts:
         """Return what queues are charged for pods together."""
+        if len(counts) == 1:
+            (key,) = counts.items()
+            charges = self._charges.get(key)
+            if charges is None:
+                charges = self._charges[key] = self._sum_charges(counts)
+            return charges
+        return self._sum_charges(counts)
+
+    def _sum_charges(self, counts: ShapeCounts) -> Amounts:
         total: dict[str, Number] = {}
         for shape, count in counts.items():
             for name, amount in self.get_demand(shape).charge.items():

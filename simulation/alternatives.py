@@ -18,7 +18,7 @@ from simulation.forecasts import INTERVAL, LEAST_STARTS, Outlook, find_quantile
 from simulation.never import find_never
 from simulation.playing import MOST_BLOCKERS, Draw, Player, Precision, choose_precision
 from simulation.run_lengths import RunLengths
-from simulation.world import World, build_world, scale_state
+from simulation.world import World, build_scaled_world, scale_state
 
 MOST_DRAWS = 20
 FIRST_DRAWS = 3
@@ -254,16 +254,14 @@ def _build_tracks(state: ClusterState, alternatives: Sequence[Alternative]) -> I
             queues=[*state.queues, *(queue for each in alternatives for queue in each.queues)],
         )
     )
-    gangs = scaled.gangs[len(others) :]
-    queues = iter(scaled.queues[len(state.queues) :])
-    base = build_world(
-        replace(
-            scaled,
-            gangs=scaled.gangs[: len(others)],
-            queues=scaled.queues[: len(state.queues)],
-        ),
-        is_scaled=True,
+    gangs = scaled.state.gangs[len(others) :]
+    queues = iter(scaled.state.queues[len(state.queues) :])
+    shared = replace(
+        scaled.state,
+        gangs=scaled.state.gangs[: len(others)],
+        queues=scaled.state.queues[: len(state.queues)],
     )
+    base = build_scaled_world(replace(scaled, state=shared))
     unify = ShapeNames().unify
     for alternative, gang in zip(alternatives, gangs, strict=True):
         changed = [next(queues) for _ in alternative.queues]

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from scheduling.state import ClusterState
+from simulation.drawing import Drawing, iterate_draws
 from simulation.endless import EndlessWork
 from simulation.forecasts import (
     DECILES,
@@ -17,7 +18,7 @@ from simulation.forecasts import (
     find_quantile,
 )
 from simulation.never import find_never
-from simulation.playing import MOST_BLOCKERS, Draw, Player, Precision, choose_precision
+from simulation.playing import MOST_BLOCKERS, Draw, Precision, choose_precision
 from simulation.run_lengths import RunLengths
 from simulation.world import World, build_world
 
@@ -41,12 +42,14 @@ def forecast_starts(
     horizon: float = HORIZON,
     precision: Precision | None = None,
     most_seconds: float = math.inf,
+    processes: int | None = None,
 ) -> Mapping[str, StartForecast]:
     """Return when each gang that waits will start, by its key.
 
     `lengths` are by the key of a gang, running or waiting; of one that has none nobody knows when
     it ends. The same seed gives the same answer. Without a `precision` it follows from how many
-    wait and run. After `most_seconds` no more draws are begun, so that there are fewer of them.
+    wait and run. After `most_seconds` no more draws are begun, so that there are fewer of them. The
+    answer does not depend on `processes`, which are those of `iterate_draws`.
     """
     world = build_world(state)
     known = {key: each for key, each in lengths.items() if each.is_known}
@@ -54,15 +57,9 @@ def forecast_starts(
     positions = _find_positions(world)
     wanted = [key for key in positions if key not in never]
     chosen = precision or choose_precision(len(wanted), len(world.books) - len(wanted))
-    draws: list[Draw] = []
     end = time.monotonic() + most_seconds
-    moments = 0
-    while wanted and _needs_draw(draws, moments, wanted, horizon):
-        if draws and time.monotonic() >= end:
-            break
-        player = Player(world, known, f"{seed} {len(draws)}", chosen)
-        draws.append(player.play(horizon, wanted))
-        moments += draws[-1].moments
+    drawing = Drawing(world, known, seed, chosen, horizon, wanted, end)
+    draws = _play_enough(drawing, processes) if wanted else []
     endless = EndlessWork(world, {key for draw in draws for key in draw.holders})
     forecasts = {
         key: StartForecast(Outlook.NEVER, position, 0)
@@ -72,6 +69,18 @@ def forecast_starts(
     for key in wanted:
         forecasts[key] = _summarize(key, positions[key], draws, endless)
     return forecasts
+
+
+def _play_enough(drawing: Drawing, processes: int | None) -> Sequence[Draw]:
+    """Return as many draws as it takes, or as there is time for."""
+    draws: list[Draw] = []
+    moments = 0
+    for draw in iterate_draws(drawing, LEAST_DRAWS, processes=processes):
+        draws.append(draw)
+        moments += draw.moments
+        if not _needs_draw(draws, moments, drawing.wanted, drawing.horizon):
+            break
+    return draws
 
 
 def _needs_draw(draws: Sequence[Draw], moments: int, wanted: Sequence[str], horizon: float) -> bool:

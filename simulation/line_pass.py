@@ -6,7 +6,7 @@ leave at once, and the room that others wait for is theirs at the same moment.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from scheduling.cluster_room import ClusterRoom, Fit, Place
 from scheduling.decision import Action, Refusal
@@ -60,15 +60,6 @@ class Plan:
     them, and takes nothing from them."""
     mismatched: dict[PodShape, bool] = field(default_factory=dict)
     """Whether no node accepts pods of a shape: that does not change in time."""
-
-    def copy(self) -> "Plan":
-        """Return a plan that changes on its own."""
-        return replace(
-            self,
-            room=self.room.copy(),
-            queues=self.queues.fork(),
-            just_started=set(self.just_started),
-        )
 
 
 @dataclass(slots=True)

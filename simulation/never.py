@@ -1,4 +1,4 @@
-"""Which gangs can never start, however much ends."""
+"""Which gangs find no room however much ends: in the empty cluster, or in what is left of one."""
 
 from collections.abc import Collection
 
@@ -26,13 +26,13 @@ def find_never(world: World) -> Collection[str]:
             continue
         key = build_line_key(book)
         if key not in answers:
-            answers[key] = _fits(scheduling, book)
+            answers[key] = fits_alone(scheduling, book)
         if not answers[key]:
             never.add(book.key)
     return never
 
 
-def _fits(scheduling: SchedulingPass, book: GangBook) -> bool:
+def fits_alone(scheduling: SchedulingPass, book: GangBook) -> bool:
     """Return whether the minimum of a gang finds room and is allowed, and leave all as it is."""
     state = scheduling.state
     try:

@@ -9,6 +9,7 @@ from scheduling.deciding import book_gang
 from scheduling.gangs import GangBook
 from simulation.line_pass import Changes, LinePass, Plan
 from simulation.lines import LineKey, Lines, build_line_key
+from simulation.never import fits_alone
 from simulation.run_lengths import RunLengths
 from simulation.world import World
 
@@ -257,17 +258,12 @@ class Player:
         changes = LinePass(self._plan, lines).run(())
         started = {gang.key for gang, _ in changes.started}
         endless = {book.key for book in unknown if book.key not in started}
+        scheduling = LinePass(self._plan, Lines())
         answers: dict[LineKey, bool] = {}
         for book in (self._books[key] for key in missing if key in self._lengths):
             line = build_line_key(book)
             if line not in answers:
-                answers[line] = self._fits_alone(book)
+                answers[line] = fits_alone(scheduling, book)
             if not answers[line]:
                 endless.add(book.key)
         return endless & set(missing)
-
-    def _fits_alone(self, book: GangBook) -> bool:
-        """Return whether a gang finds room by itself, and leave all as it is."""
-        lines = Lines()
-        lines.add_gang(book)
-        return bool(LinePass(self._plan.copy(), lines).run(()).started)

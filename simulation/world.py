@@ -7,13 +7,26 @@ from fractions import Fraction
 
 from scheduling.cluster_room import ClusterRoom
 from scheduling.deciding import book_state
+from scheduling.devices import WHOLE_DEVICE
 from scheduling.gangs import GangBook
 from scheduling.queues import Queues
-from scheduling.shapes import ShapeTable
+from scheduling.shapes import ShapeTable, find_device_memory
 from scheduling.state import GPU, Amounts, Bound, ClusterState, Gang, Node, PodShape, Queue
 
 MOST_SCALE = 1_000_000
 """By how much amounts are multiplied at most, so that all of them are whole numbers."""
+
+DEVICE_PARTS = 1_000_000
+"""In how many parts devices are counted where no smaller number divides into all shares."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledState:
+    """A state whose amounts are whole numbers, in units of its own."""
+
+    state: ClusterState
+    whole_device: int = WHOLE_DEVICE
+    """What one device counts for in bounds of queues, and on nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +52,29 @@ class World:
         ]
 
 
-def build_world(state: ClusterState, *, is_scaled: bool = False) -> World:
-    """Build the world of a state, with the pods that leave taken out.
+def build_world(state: ClusterState) -> World:
+    """Build the world of a state, with the pods that leave taken out."""
+    return build_scaled_world(scale_state(state))
 
-    A state that `is_scaled` comes from `scale_state`.
-    """
-    if not is_scaled:
-        state = scale_state(state)
-    state = replace(state, gangs=[_drop_leaving(gang) for gang in state.gangs])
-    booked = book_state(state)
+
+def build_scaled_world(scaled: ScaledState) -> World:
+    """Build the world of a state that is in whole numbers already."""
+    gangs = [_drop_leaving(gang) for gang in scaled.state.gangs]
+    state = replace(scaled.state, gangs=gangs)
+    booked = book_state(state, scaled.whole_device)
     return World(state, booked.shapes, booked.queues, booked.room, booked.gangs)
 
 
-def scale_state(state: ClusterState) -> ClusterState:
-    """Return the same state in units in which all amounts but devices are whole numbers.
+def scale_state(state: ClusterState) -> ScaledState:
+    """Return the same state in units in which all amounts are whole numbers.
 
     Whole numbers are many times faster than fractions, and a draw computes with nothing else.
     """
+    whole_device = _find_whole_device(state)
     scales = _find_scales(state)
-    if not scales:
-        return state
+    if not scales and whole_device == WHOLE_DEVICE:
+        return ScaledState(state)
+    bound_scales = {**scales, GPU: whole_device}
     shapes: dict[PodShape, PodShape] = {}
 
     def scale_shape(shape: PodShape) -> PodShape:
@@ -66,18 +82,19 @@ def scale_state(state: ClusterState) -> ClusterState:
             shapes[shape] = replace(shape, amounts=_scale_amounts(shape.amounts, scales))
         return shapes[shape]
 
-    return replace(
+    scaled = replace(
         state,
         nodes=[
             replace(node, allocatable=_scale_amounts(node.allocatable, scales))
             for node in state.nodes
         ],
-        queues=[_scale_queue(queue, scales) for queue in state.queues],
+        queues=[_scale_queue(queue, bound_scales) for queue in state.queues],
         gangs=[
             replace(gang, pods=[replace(pod, shape=scale_shape(pod.shape)) for pod in gang.pods])
             for gang in state.gangs
         ],
     )
+    return ScaledState(scaled, whole_device)
 
 
 def _drop_leaving(gang: Gang) -> Gang:
@@ -90,7 +107,10 @@ def _drop_leaving(gang: Gang) -> Gang:
 
 
 def _find_scales(state: ClusterState) -> Mapping[str, int]:
-    """Return what each resource has to be multiplied by; nothing for those that are whole."""
+    """Return what each resource has to be multiplied by; nothing for those that are whole.
+
+    Devices are not among them: nodes and pods have whole ones, and parts of them elsewhere.
+    """
     scales: dict[str, int] = {}
     shapes = {pod.shape for gang in state.gangs for pod in gang.pods}
     for amounts in _list_amounts(state.nodes, state.queues, shapes):
@@ -98,6 +118,25 @@ def _find_scales(state: ClusterState) -> Mapping[str, int]:
             if isinstance(amount, Fraction) and amount.denominator > 1 and name != GPU:
                 scales[name] = math.lcm(scales.get(name, 1), amount.denominator)
     return {name: scale for name, scale in scales.items() if scale <= MOST_SCALE}
+
+
+def _find_whole_device(state: ClusterState) -> int:
+    """Return in how many parts a device is counted, so that shares and bounds are whole numbers."""
+    bounds = [
+        bound for queue in state.queues for name, bound in queue.bounds.items() if name == GPU
+    ]
+    parts = [each for bound in bounds for each in (bound.quota, bound.limit) if each is not None]
+    memories = {node.device_memory for node in state.nodes} | {find_device_memory(state.nodes)}
+    shares = {pod.shape.share for gang in state.gangs for pod in gang.pods if pod.shape.share}
+    for share in shares:
+        fractions = (share.device_fraction(memory) for memory in memories)
+        parts += [fraction for fraction in fractions if fraction is not None]
+    whole = WHOLE_DEVICE
+    for part in parts:
+        whole = math.lcm(whole, part.denominator)
+        if whole > DEVICE_PARTS:
+            return DEVICE_PARTS
+    return whole
 
 
 def _list_amounts(

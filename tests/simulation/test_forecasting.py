@@ -7,11 +7,12 @@ from fractions import Fraction
 
 import pytest
 
-from scheduling import ClusterState, Gang
+from scheduling import GPU, ClusterState, Gang
+from scheduling.shapes import count_shapes
 from simulation import Outlook, RunLengths, forecast_starts
 from simulation.lines import Lines
 from simulation.playing import COARSE, THOROUGH, Player, Precision
-from simulation.world import build_world, scale_state
+from simulation.world import ScaledState, build_scaled_world, build_world, scale_state
 from tests.scheduling.builders import (
     GIB,
     NOW,
@@ -139,17 +140,55 @@ def test_the_same_seed_gives_the_same_answer() -> None:
     assert forecast_starts(state, lengths, seed=5) != forecast_starts(state, lengths, seed=6)
 
 
-def test_whole_units_change_nothing() -> None:
-    state, _ = make_busy_world(3, nodes=6, waiting=15)
-    scaled = scale_state(state)
-    assert not [
-        amount
-        for gang in scaled.gangs
-        for pod in gang.pods
-        for amount in pod.shape.amounts.values()
-        if not isinstance(amount, int)
+def share_devices(state: ClusterState) -> ClusterState:
+    """Return the state with a third, or some MiB, of a device for each pod that waits for one."""
+    shapes = [make_shape(part=Fraction(1, 3), cpu=Fraction(7, 2)), make_shape(mib=30_000)]
+    gangs = [
+        gang
+        if gang.pods[0].node or gang.pods[0].shape.amounts[GPU] > 1
+        else replace(gang, pods=[replace(pod, shape=shapes[at % 2]) for pod in gang.pods])
+        for at, gang in enumerate(state.gangs)
     ]
-    assert play_exactly(scaled, {}, HOUR) == play_exactly(state, {}, HOUR)
+    nodes = [replace(node, device_memory=80_000) for node in state.nodes]
+    return replace(state, nodes=nodes, gangs=gangs)
+
+
+def test_whole_units_change_nothing() -> None:
+    state, lengths = make_busy_world(3, nodes=6, waiting=40)
+    state = share_devices(state)
+    scaled = scale_state(state)
+    assert scaled.whole_device == 24
+    world, exact = build_world(state), build_scaled_world(ScaledState(state))
+    charges = [
+        amount
+        for book in world.books
+        for amount in world.shapes.sum_charges(count_shapes(book.waiting.values())).values()
+    ]
+    assert charges
+    assert not [amount for amount in charges if not isinstance(amount, int)]
+    waiting = [book.key for book in world.books if not book.placed]
+    first, second = (
+        Player(each, lengths, "1", COARSE).play(24 * HOUR, waiting) for each in (world, exact)
+    )
+    assert len(first.starts) > 20
+    assert first == second
+
+
+def test_devices_are_counted_in_a_million_parts_where_no_smaller_number_divides() -> None:
+    state, _ = make_busy_world(3, nodes=2, waiting=15)
+    state = share_devices(state)
+    memories = zip(state.nodes, (81_559, 46_068), strict=True)
+    state = replace(state, nodes=[replace(node, device_memory=each) for node, each in memories])
+    world = build_world(state)
+    assert scale_state(state).whole_device == 1_000_000
+    (third,) = {
+        pod.shape
+        for book in world.books
+        for pod in book.waiting.values()
+        if pod.shape.share and pod.shape.share.fraction
+    }
+    assert world.shapes.sum_charges({third: 3})[GPU] == 999_999
+    assert world.queues.capacity[GPU] == 16_000_000
 
 
 def test_equal_gangs_stand_in_one_line_and_are_placed_in_order() -> None:
