@@ -34,6 +34,7 @@ from benchmarks.forecasting.baselines import (  # noqa: E402
 from benchmarks.forecasting.histories import (  # noqa: E402
     find_lengths,
     find_limits,
+    find_past,
     learn_history,
 )
 from benchmarks.forecasting.replay import Moment, Replay  # noqa: E402
@@ -92,7 +93,12 @@ def sample_moment(moment: Moment, seed: int) -> tuple[Sequence[Sample], float]:
     lengths = find_lengths(moment, history)
     began = time.perf_counter()
     forecasts: Mapping[str, StartForecast] = forecast_starts(
-        moment.state, lengths, seed=seed, horizon=HORIZON
+        moment.state,
+        lengths,
+        seed=seed,
+        horizon=HORIZON,
+        past=find_past(moment),
+        processes=1,
     )
     taken = time.perf_counter() - began
     others = {

@@ -1,6 +1,6 @@
 """One decision about a whole cluster, given as plain values."""
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
 from scheduling.amounts import add_amounts
@@ -12,7 +12,7 @@ from scheduling.giving_way import GivingWay
 from scheduling.queues import Booking, Queues
 from scheduling.scheduling_pass import PassState, SchedulingPass
 from scheduling.shapes import ShapeNames, ShapeTable, count_shapes, find_device_memory
-from scheduling.state import GPU, Amounts, ClusterState, Node, Pod, Preemptibility
+from scheduling.state import GPU, Amounts, ClusterState, Node, Pod, PodShape, Preemptibility
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,17 @@ def decide(state: ClusterState) -> Decision:
     )
 
 
-def book_state(state: ClusterState, whole_device: int = WHOLE_DEVICE) -> BookedState:
+def book_state(
+    state: ClusterState,
+    whole_device: int = WHOLE_DEVICE,
+    unify: Callable[[PodShape], PodShape] | None = None,
+) -> BookedState:
     """Count all pods of a state on their nodes and in their queues.
 
     `whole_device` is what one device counts for (`ShapeTable`); bounds of queues are in its unit.
+    `unify` finds one shape for all that are equal, where others are to share these shapes.
     """
-    unify = ShapeNames().unify
+    unify = unify or ShapeNames().unify
     gangs = [build_gang_book(gang, unify) for gang in state.gangs]
     shapes = ShapeTable(find_device_memory(state.nodes), whole_device)
     queues = Queues()

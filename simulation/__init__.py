@@ -11,6 +11,7 @@ from simulation.calibration import (
     compute_reliability,
     widen_interval,
 )
+from simulation.coming import Past
 from simulation.forecasting import forecast_starts
 from simulation.forecasts import Outlook, StartForecast
 from simulation.run_lengths import LengthSource, RunLengths
@@ -18,6 +19,7 @@ from simulation.run_lengths import LengthSource, RunLengths
 __all__ = [
     "LengthSource",
     "Outlook",
+    "Past",
     "ReliabilityPoint",
     "RunLengths",
     "StartForecast",

@@ -11,10 +11,15 @@ DRAWING_SHARE = 0.5
 
 
 def main() -> None:
-    """Read (state, lengths, seed, horizon, seconds) from input, and write the forecasts."""
-    state, lengths, seed, horizon, seconds = read_question()
+    """Read (state, lengths, past, seed, horizon, seconds), and write the forecasts."""
+    state, lengths, past, seed, horizon, seconds = read_question()
     forecasts = forecast_starts(
-        state, lengths, seed=seed, horizon=horizon, most_seconds=seconds * DRAWING_SHARE
+        state,
+        lengths,
+        seed=seed,
+        horizon=horizon,
+        most_seconds=seconds * DRAWING_SHARE,
+        past=past,
     )
     pickle.dump(dict(forecasts), sys.stdout.buffer)
 

@@ -14,6 +14,7 @@ from scheduling.deciding import book_gang
 from scheduling.gangs import GangBook, build_gang_book
 from scheduling.shapes import ShapeNames
 from scheduling.state import ClusterState, Gang, Queue
+from simulation.coming import NOTHING_PAST, Past, draw_coming, list_coming, name_coming
 from simulation.forecasts import INTERVAL, LEAST_STARTS, Outlook, find_quantile
 from simulation.never import find_never
 from simulation.playing import MOST_BLOCKERS, Draw, Player, Precision, choose_precision
@@ -136,24 +137,27 @@ def play_alternatives(
     seed: int,
     horizon: float,
     most_seconds: float,
+    past: Past = NOTHING_PAST,
 ) -> Iterator[AlternativeStart]:
     """Yield when a gang would start, the soonest first, and again as more draws tell more.
 
     The first alternative is the gang as it is; no other is played beyond its start, and of those
-    that are never sooner nothing is yielded. After `most_seconds` nothing more is.
+    that are never sooner nothing is yielded. After `most_seconds` nothing more is. What was
+    submitted in the past is taken to come again.
     """
     end = time.monotonic() + most_seconds
     known = {key: each for key, each in lengths.items() if each.is_known}
+    coming = list_coming(past, known)
+    known |= {name_coming(gang.key): known[gang.key] for gang in past.gangs if gang.key in known}
     tracks: list[_Track] = []
-    for track in _build_tracks(state, alternatives):
+    for track in _build_tracks(state, alternatives, coming, past.since):
         if not find_never(replace(track.world, books=track.world.books[-1:])):
             tracks.append(track)
         elif track.is_base:
             yield AlternativeStart(track.alternative.key, Outlook.NEVER, 0)
     precision = _choose_precision(tracks)
     for number in range(MOST_DRAWS):
-        build = partial(Player, lengths=known, seed=f"{seed} {number}", precision=precision)
-        race = _Race(tracks, build)
+        race = _Race(tracks, partial(_build_player, known, f"{seed} {number}", precision))
         outcomes: Iterable[_Outcome] = race.run(horizon, end)
         if number:
             # A draw that is cut off has those alone that start soon: it would not be like others.
@@ -167,6 +171,12 @@ def play_alternatives(
         tracks = _choose_followed(tracks, number + 1)
         if race.is_cut or not tracks:
             return
+
+
+def _build_player(
+    lengths: Mapping[str, RunLengths], seed: str, precision: Precision, world: World
+) -> Player:
+    return Player(world, lengths, seed, precision, draw_coming(world, seed))
 
 
 def _choose_followed(tracks: Sequence[_Track], draws: int) -> list[_Track]:
@@ -240,7 +250,12 @@ class _Race:
         return _Outcome(track, start, is_sooner, player.draw)
 
 
-def _build_tracks(state: ClusterState, alternatives: Sequence[Alternative]) -> Iterator[_Track]:
+def _build_tracks(
+    state: ClusterState,
+    alternatives: Sequence[Alternative],
+    coming: Sequence[Gang],
+    coming_since: float,
+) -> Iterator[_Track]:
     """Yield each alternative with its world; the world without the gang is built once."""
     if not alternatives:
         return
@@ -250,18 +265,19 @@ def _build_tracks(state: ClusterState, alternatives: Sequence[Alternative]) -> I
     scaled = scale_state(
         replace(
             state,
-            gangs=[*others, *(each.gang for each in alternatives)],
+            gangs=[*others, *coming, *(each.gang for each in alternatives)],
             queues=[*state.queues, *(queue for each in alternatives for queue in each.queues)],
         )
     )
-    gangs = scaled.state.gangs[len(others) :]
+    count = len(others) + len(coming)
+    gangs = scaled.state.gangs[count:]
     queues = iter(scaled.state.queues[len(state.queues) :])
     shared = replace(
         scaled.state,
-        gangs=scaled.state.gangs[: len(others)],
+        gangs=scaled.state.gangs[:count],
         queues=scaled.state.queues[: len(state.queues)],
     )
-    base = build_scaled_world(replace(scaled, state=shared))
+    base = build_scaled_world(replace(scaled, state=shared), len(coming), coming_since)
     unify = ShapeNames().unify
     for alternative, gang in zip(alternatives, gangs, strict=True):
         changed = [next(queues) for _ in alternative.queues]

@@ -17,16 +17,22 @@ GRACE = 2.0
 def main() -> None:
     """Read (places, seed, seconds) from input, and send answers; None is the last of them.
 
-    A place is (state, lengths, alternatives), the submission's own cluster first.
+    A place is (state, lengths, alternatives, past), the submission's own cluster first.
     """
     places, seed, seconds = read_question(GRACE)
     end = time.monotonic() + seconds
     with Connection(sys.stdout.fileno(), readable=False) as answers:
-        for number, (state, lengths, alternatives) in enumerate(places):
+        for number, (state, lengths, alternatives, past) in enumerate(places):
             kept = seconds * KEPT_SHARE * (len(places) - 1 - number)
             most_seconds = end - time.monotonic() - kept
             for answer in play_alternatives(
-                state, lengths, alternatives, seed=seed, horizon=HORIZON, most_seconds=most_seconds
+                state,
+                lengths,
+                alternatives,
+                seed=seed,
+                horizon=HORIZON,
+                most_seconds=most_seconds,
+                past=past,
             ):
                 answers.send(answer)
         answers.send(None)

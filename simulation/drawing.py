@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from simulation.coming import draw_coming
 from simulation.playing import Draw, Player, Precision
 from simulation.run_lengths import RunLengths
 from simulation.world import World
@@ -42,7 +43,9 @@ class Drawing:
         """Play a draw, the same each time for a number; None where it is too late for it."""
         if number and time.monotonic() >= self.end:
             return None
-        player = Player(self.world, self.lengths, f"{self.seed} {number}", self.precision)
+        seed = f"{self.seed} {number}"
+        coming = draw_coming(self.world, seed)
+        player = Player(self.world, self.lengths, seed, self.precision, coming)
         return player.play(self.horizon, self.wanted)
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from scheduling.state import ClusterState
+from simulation.coming import NOTHING_PAST, Past, list_coming, name_coming
 from simulation.drawing import Drawing, iterate_draws
 from simulation.endless import EndlessWork
 from simulation.forecasts import (
@@ -43,16 +44,19 @@ def forecast_starts(
     precision: Precision | None = None,
     most_seconds: float = math.inf,
     processes: int | None = None,
+    past: Past = NOTHING_PAST,
 ) -> Mapping[str, StartForecast]:
     """Return when each gang that waits will start, by its key.
 
-    `lengths` are by the key of a gang, running or waiting; of one that has none nobody knows when
-    it ends. The same seed gives the same answer. Without a `precision` it follows from how many
-    wait and run. After `most_seconds` no more draws are begun, so that there are fewer of them. The
-    answer does not depend on `processes`, which are those of `iterate_draws`.
+    `lengths` are by the key of a gang, running, waiting or of the `past`; of one that has none
+    nobody knows when it ends. What was submitted in the past is taken to come again. The same seed
+    gives the same answer, whatever the `processes`, which are those of `iterate_draws`. Without a
+    `precision` it follows from how many wait and run. After `most_seconds` no more draws are begun,
+    so that there are fewer of them.
     """
-    world = build_world(state)
     known = {key: each for key, each in lengths.items() if each.is_known}
+    world = build_world(state, list_coming(past, known), past.since)
+    known |= {name_coming(gang.key): known[gang.key] for gang in past.gangs if gang.key in known}
     never = find_never(world)
     positions = _find_positions(world)
     wanted = [key for key in positions if key not in never]

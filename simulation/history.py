@@ -5,7 +5,7 @@ What is changed is the cluster: its nodes, or the bounds of its queues.
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from scheduling.deciding import book_gang
@@ -55,51 +55,27 @@ class HistoryPlayer(Player):
         for book in books:
             # Who has not come yet requests nothing: fair shares are of what is there.
             book_gang(world.queues, world.shapes, book, -1)
-        super().__init__(replace(world, books=()), {}, "", _PRECISION)
-        begin = world.state.now
+        coming = sorted(books, key=lambda book: (book.created_at, book.key))
+        super().__init__(replace(world, books=()), {}, "", _PRECISION, coming)
         self._known_lengths = lengths
-        self._later: Sequence[GangBook] = sorted(
-            books, key=lambda book: (book.created_at, book.key)
-        )
-        self._comes_at = [max(0.0, book.created_at - begin) for book in self._later]
-        self._come = 0
-        """How many have come."""
 
     def replay(self, end: float, most_seconds: float, step: float) -> Replay:
         """Play up to `end`, or for as long as the seconds last."""
         begin = self._world.state.now
         stop_at = time.monotonic() + most_seconds
-        missing = {book.key for book in self._later}
+        missing = {book.key for book in self._coming}
         until = end
         while (first := self._find_next_moment()) is not None and begin + first < end:
             if time.monotonic() >= stop_at:
                 until = begin + self._now
                 break
-            last = min(first + step, math.nextafter(end - begin, 0.0))
-            self._draw.moments += 1
-            self._end_runs_until(last)
-            self._let_come(last)
+            self._play_until(min(max(0.0, first) + step, math.nextafter(end - begin, 0.0)))
             # How long a search in vain is not repeated follows from the time since the begin: that
             # of a draw, which looks some hours ahead. Here each moment counts alike.
             self._plan.begin = begin + self._now
             self._decide(missing)
         starts = {key: begin + start for key, start in self._draw.starts.items()}
         return Replay(starts, until, self._draw.moments)
-
-    def _find_next_moment(self) -> float | None:
-        ends = [self._ends[0][0]] if self._ends else []
-        arrivals = self._comes_at[self._come : self._come + 1]
-        return min(ends + arrivals, default=None)
-
-    def _let_come(self, last: float) -> None:
-        """Put those into their lines who have come by then."""
-        while self._come < len(self._later) and self._comes_at[self._come] <= last:
-            book = self._later[self._come]
-            self._now = max(self._now, self._comes_at[self._come])
-            self._come += 1
-            self._books[book.key] = book
-            book_gang(self._plan.queues, self._world.shapes, book)
-            self._lines.add_gang(book)
 
     def _draw_remaining(self, book: GangBook) -> float | None:
         return self._known_lengths.get(book.key)

@@ -61,8 +61,14 @@ class Player:
     """Plays one draw."""
 
     def __init__(
-        self, world: World, lengths: Mapping[str, RunLengths], seed: str, precision: Precision
+        self,
+        world: World,
+        lengths: Mapping[str, RunLengths],
+        seed: str,
+        precision: Precision,
+        coming: Sequence[GangBook] = (),
     ) -> None:
+        """`coming` are those who come later, in the order of their times."""
         self._world = world
         self._lengths = lengths
         self._seed = seed
@@ -89,6 +95,10 @@ class Player:
         """Keys of the gangs that ended at this moment, by their node."""
         self._missing: set[str] = set()
         """Keys of the wanted gangs that have not started."""
+        self._coming = coming
+        self._come_count = 0
+        """How many of them have come."""
+        self._come_keys: set[str] = set()
         self._draw = Draw()
         self._now = 0.0
         for book in self._books.values():
@@ -113,8 +123,8 @@ class Player:
     def advance(self, horizon: float) -> bool:
         """Play on to the horizon, and return whether all wanted gangs have started by then."""
         missing = self._missing
-        while missing and self._ends and self._ends[0][0] <= horizon:
-            self._end_runs()
+        while missing and (first := self._find_next_moment()) is not None and first <= horizon:
+            self._play_moment(first)
             self._decide(missing)
         return not missing
 
@@ -152,14 +162,38 @@ class Player:
         # A stream for each gang: what changes for one does not shift the lengths of all others.
         return Random(f"{self._seed} {key}")  # noqa: S311 - draws, not secrets
 
-    def _end_runs(self) -> None:
-        """Go on to the next moment at which runs end, and end them."""
-        first = self._ends[0][0]
-        self._draw.moments += 1
+    def _find_next_moment(self) -> float | None:
+        """Return when a run ends next, or somebody comes."""
+        ends = [self._ends[0][0]] if self._ends else []
+        others = self._coming[self._come_count : self._come_count + 1]
+        comes_at = [book.created_at - self._world.state.now for book in others]
+        return min(ends + comes_at, default=None)
+
+    def _play_moment(self, first: float) -> None:
+        """Go on to the next moment: end the runs that end then, and let those come who do."""
         last = max(first, self._now + max(MERGED_SECONDS, self._merged_share * self._now))
         if not self._merged_share:
             last = first
+        self._play_until(last)
+
+    def _play_until(self, last: float) -> None:
+        self._draw.moments += 1
         self._end_runs_until(last)
+        self._let_come(last)
+
+    def _let_come(self, last: float) -> None:
+        """Put those into their lines who have come by then."""
+        while self._come_count < len(self._coming):
+            book = self._coming[self._come_count]
+            comes_at = max(0.0, book.created_at - self._world.state.now)
+            if comes_at > last:
+                return
+            self._now = max(self._now, comes_at)
+            self._come_count += 1
+            self._come_keys.add(book.key)
+            self._books[book.key] = book
+            book_gang(self._plan.queues, self._world.shapes, book)
+            self._lines.add_gang(book)
 
     def _end_runs_until(self, last: float) -> None:
         """End the runs whose time has come, one after the other."""
@@ -176,7 +210,9 @@ class Player:
         for pod in book.placed.values():
             self._plan.room.remove_pod(pod)
             keys = self._ended_on.setdefault(pod.node, [])
-            if len(keys) < MOST_BLOCKERS and book.key not in keys[-1:]:
+            # Of those who come nobody has heard.
+            is_known = book.key not in self._come_keys
+            if is_known and len(keys) < MOST_BLOCKERS and book.key not in keys[-1:]:
                 keys.append(book.key)
         self._lines.remove_gang(book)
         del self._books[book.key]
@@ -246,7 +282,11 @@ class Player:
         """Return who would find no room even if all ended whose end is known."""
         for name in [name for name in self._running if self._remaining.get(name) is not None]:
             self._end_run(self._running.pop(name))
-        self._draw.holders = [name for name, book in self._running.items() if book.placed]
+        self._draw.holders = [
+            name
+            for name, book in self._running.items()
+            if book.placed and name not in self._come_keys
+        ]
         unknown = [
             book
             for book in self._books.values()

@@ -8,9 +8,9 @@ from fractions import Fraction
 from scheduling.cluster_room import ClusterRoom
 from scheduling.deciding import book_state
 from scheduling.devices import WHOLE_DEVICE
-from scheduling.gangs import GangBook
+from scheduling.gangs import GangBook, build_gang_book
 from scheduling.queues import Queues
-from scheduling.shapes import ShapeTable, find_device_memory
+from scheduling.shapes import ShapeNames, ShapeTable, find_device_memory
 from scheduling.state import GPU, Amounts, Bound, ClusterState, Gang, Node, PodShape, Queue
 
 MOST_SCALE = 1_000_000
@@ -38,6 +38,10 @@ class World:
     queues: Queues
     room: ClusterRoom
     books: Sequence[GangBook]
+    coming: Sequence[GangBook] = ()
+    """Those who may come, as they came before; they count for nothing yet."""
+    coming_since: float = 0.0
+    """Since when all are known who came."""
 
     def copy_books(self) -> Sequence[GangBook]:
         """Return gangs whose pods come and go on their own."""
@@ -52,17 +56,30 @@ class World:
         ]
 
 
-def build_world(state: ClusterState) -> World:
-    """Build the world of a state, with the pods that leave taken out."""
-    return build_scaled_world(scale_state(state))
+def build_world(
+    state: ClusterState, coming: Sequence[Gang] = (), coming_since: float = 0.0
+) -> World:
+    """Build the world of a state, with the pods that leave taken out, and of those who may come."""
+    scaled = scale_state(replace(state, gangs=[*state.gangs, *coming]))
+    return build_scaled_world(scaled, len(coming), coming_since)
 
 
-def build_scaled_world(scaled: ScaledState) -> World:
-    """Build the world of a state that is in whole numbers already."""
-    gangs = [_drop_leaving(gang) for gang in scaled.state.gangs]
-    state = replace(scaled.state, gangs=gangs)
-    booked = book_state(state, scaled.whole_device)
-    return World(state, booked.shapes, booked.queues, booked.room, booked.gangs)
+def build_scaled_world(
+    scaled: ScaledState, coming_count: int = 0, coming_since: float = 0.0
+) -> World:
+    """Build the world of a state that is in whole numbers already.
+
+    The last of its gangs, so many, are those who may come.
+    """
+    count = len(scaled.state.gangs) - coming_count
+    gangs, coming = scaled.state.gangs[:count], scaled.state.gangs[count:]
+    state = replace(scaled.state, gangs=[_drop_leaving(gang) for gang in gangs])
+    unify = ShapeNames().unify
+    booked = book_state(state, scaled.whole_device, unify)
+    books = [build_gang_book(gang, unify) for gang in coming]
+    return World(
+        state, booked.shapes, booked.queues, booked.room, booked.gangs, books, coming_since
+    )
 
 
 def scale_state(state: ClusterState) -> ScaledState:

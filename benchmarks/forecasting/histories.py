@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.forecasting.replay import Moment
+from benchmarks.forecasting.replay import Moment, build_gang, build_pods
 from benchmarks.forecasting.worlds import HOUR, Submission
-from simulation import LengthSource, RunLengths
+from simulation import LengthSource, Past, RunLengths
 from simulation.run_lengths import FEWEST_RUNS
 
 Group = tuple[str, ...]
@@ -54,8 +54,13 @@ def learn_history(moment: Moment) -> History:
 
 
 def find_lengths(moment: Moment, history: History) -> Mapping[str, RunLengths]:
-    """Return what is known of the length of each gang, by key."""
-    return {key: history.find_lengths(plan) for key, plan in moment.submissions.items()}
+    """Return what is known of the length of each gang that came, by key."""
+    return {plan.key: history.find_lengths(plan) for plan in moment.came}
+
+
+def find_past(moment: Moment) -> Past:
+    """Return all that came by then."""
+    return Past([build_gang(plan, build_pods(plan)) for plan in moment.came])
 
 
 def find_limits(moment: Moment) -> Mapping[str, RunLengths]:

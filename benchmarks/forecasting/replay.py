@@ -11,6 +11,25 @@ MOST_DECISIONS = 10
 """How often it is decided at one moment, while some give way to others."""
 
 
+def build_gang(plan: Submission, pods: Sequence[Pod], started_at: float | None = None) -> Gang:
+    """Build the gang of a submission."""
+    return Gang(
+        plan.key,
+        plan.project,
+        pods,
+        min_member=plan.pods,
+        priority=plan.priority,
+        preemptibility=plan.preemptibility,
+        created_at=plan.at,
+        started_at=started_at,
+    )
+
+
+def build_pods(plan: Submission) -> Sequence[Pod]:
+    """Build the pods of a submission, as they wait."""
+    return [Pod(f"{plan.key}/{rank}", plan.shape, rank) for rank in range(plan.pods)]
+
+
 @dataclass(slots=True)
 class Run:
     """A gang that was submitted and has not ended; what gave way goes on where it was."""
@@ -25,17 +44,7 @@ class Run:
 
     def describe(self) -> Gang:
         """Return the gang that the scheduler sees."""
-        plan = self.submission
-        return Gang(
-            plan.key,
-            plan.project,
-            list(self.pods.values()),
-            min_member=plan.pods,
-            priority=plan.priority,
-            preemptibility=plan.preemptibility,
-            created_at=plan.at,
-            started_at=self.started_at,
-        )
+        return build_gang(self.submission, list(self.pods.values()), self.started_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,8 @@ class Moment:
     waits: Sequence[tuple[Submission, float]]
     """What had started by then, and how long it had waited."""
     ended: Sequence[EndedRun]
+    came: Sequence[Submission]
+    """All that was submitted by then."""
 
     def list_waiting(self) -> Sequence[Gang]:
         """Return the gangs that have not started yet; what gave way has."""
@@ -104,8 +115,7 @@ class Replay:
             self._settle()
 
     def _submit(self, plan: Submission) -> None:
-        pods = [Pod(f"{plan.key}/{rank}", plan.shape, rank) for rank in range(plan.pods)]
-        self._runs[plan.key] = Run(plan, {pod.uid: pod for pod in pods}, plan.length)
+        self._runs[plan.key] = Run(plan, {pod.uid: pod for pod in build_pods(plan)}, plan.length)
 
     def _end(self, at: float, key: str, version: int) -> None:
         run = self._runs.get(key)
@@ -185,4 +195,5 @@ class Replay:
             },
             list(self._waits),
             list(self._ended),
+            [plan for plan in self.world.submissions if plan.at <= now],
         )

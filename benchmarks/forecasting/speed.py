@@ -18,7 +18,7 @@ from figures import Aim, Figures
 from benchmarks.forecasting.worlds import HOUR
 from benchmarks.scheduling import Scene, make_scene
 from scheduling import ClusterState, Gang, decide
-from simulation import RunLengths, forecast_starts
+from simulation import Past, RunLengths, forecast_starts
 from simulation.alternatives import Alternative
 
 SCENES = ((Scene(100, 500, False), Aim(5.0)), (Scene(500, 5000, False), Aim(60.0)))
@@ -66,7 +66,7 @@ def measure_alternatives(
         key=lambda gang: (-gang.priority, gang.created_at),
     )
     gang = waiting[len(waiting) // 2]
-    place = (state, lengths, list_alternatives(state, gang))
+    place = (state, lengths, list_alternatives(state, gang), Past())
     began = time.perf_counter()
     with subprocess.Popen(
         [sys.executable, "-m", "simulation.alternatives_process"],

@@ -23,16 +23,17 @@ from tests.workloads.trial_rows import (
     build_spec,
     change_quota,
 )
+from workloads import past_work
 from workloads.forecasting import simulator_process
 from workloads.forecasting.simulator_process import SimulatorFailed, SimulatorStopped
 from workloads.models import TRIAL_WINDOW, LedgerEntry, QuotaTrial, TrialStatus
+from workloads.past_work import load_past_work
 from workloads.specs import Gpus
 from workloads.tasks import retain
 from workloads.tasks import trials as steps
-from workloads.trials import ChangesOutdated, TrialResult, past_work, play_trial, playing
+from workloads.trials import ChangesOutdated, TrialResult, play_trial, playing
 from workloads.trials.changes import Change, ChangeKind, require_targets
 from workloads.trials.node_kinds import load_node_kinds, resize_kinds
-from workloads.trials.past_work import load_past_work
 from workloads.trials.results import decode_result, encode_result
 
 BEGIN = NOON - TRIAL_WINDOW

@@ -8,7 +8,7 @@ from typing import Any
 from clusters.models import Node
 from projects.models import Project, User
 from scheduling import ClusterState
-from simulation import Outlook, RunLengths, StartForecast
+from simulation import Outlook, Past, RunLengths, StartForecast
 from tests.cast import Cast
 from tests.workloads.table_rows import NOON, a_workload
 from workloads.models import Attempt, ForecastRecord, Horizon, Pod, Workload
@@ -92,13 +92,21 @@ class FixedSimulator:
     def __init__(self, **answers: StartForecast) -> None:
         self.answers = answers
         self.lengths: Mapping[str, RunLengths] = {}
+        self.past = Past()
         self.calls = 0
 
     def __call__(
-        self, state: ClusterState, lengths: Mapping[str, RunLengths], *, seed: int, horizon: float
+        self,
+        state: ClusterState,
+        lengths: Mapping[str, RunLengths],
+        *,
+        seed: int,
+        horizon: float,
+        past: Past,
     ) -> Mapping[str, StartForecast]:
         self.calls += 1
         self.lengths = lengths
+        self.past = past
         ids = dict(Workload.objects.values_list("name", "pk"))
         keys = {gang.key for gang in state.gangs}
         answers = {str(ids[name]): each for name, each in self.answers.items()}

@@ -111,7 +111,7 @@ def _read_answers(turn: _Turn, question: Question) -> Iterator[AlternativeStart 
     assert process.stdin is not None
     assert process.stdout is not None
     turn.process = process
-    places = [(each.state, each.lengths, each.alternatives) for each in question.places]
+    places = [(each.state, each.lengths, each.alternatives, each.past) for each in question.places]
     answers = Connection(os.dup(process.stdout.fileno()), writable=False)
     process.stdout.close()
     try:

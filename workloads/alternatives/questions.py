@@ -21,7 +21,7 @@ from projects.permissions import Entity, Verb
 from projects.scopes import project_scope
 from scheduling import GPU, ClusterState, Gang, Number
 from scheduling.shapes import compute_charge
-from simulation import RunLengths
+from simulation import Past, RunLengths
 from simulation.alternatives import Alternative
 from workloads import policies
 from workloads.alternatives.gangs import TooManyPods, build_gang
@@ -31,6 +31,7 @@ from workloads.elastic.pod_shapes import ShapeBuilder
 from workloads.forecasting.cluster_forecast import STALE_AFTER, TOO_LARGE
 from workloads.forecasting.evidence import load_run_lengths
 from workloads.forecasting.gang_sizes import require_whole_gangs
+from workloads.forecasting.submissions import load_past_submissions
 from workloads.judgement import Judgement, judge_submission
 from workloads.models import Workload, WorkloadForecast
 from workloads.placement_rules import load_pools
@@ -76,6 +77,7 @@ class Place:
     state: ClusterState
     lengths: Mapping[str, RunLengths]
     alternatives: Sequence[Alternative]
+    past: Past
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +140,15 @@ class _Builder:
             *self._raise_quota(gang),
             *self._end_work(gang, blockers),
         ]
-        lengths = load_run_lengths(self.project.cluster_id, self.now)
-        home = Place(self.state, lengths, alternatives)
+        home = self.build_place(alternatives)
         return Question([home, *self._go_elsewhere(spec, gang.key)], self._offers, self.now)
+
+    def build_place(self, alternatives: Sequence[Alternative]) -> Place:
+        """Build the question of the project's cluster."""
+        cluster = self.project.cluster
+        lengths = load_run_lengths(cluster.pk, self.now)
+        before = load_past_submissions(cluster, lengths, self.now)
+        return Place(self.state, {**lengths, **before.lengths}, alternatives, before.past)
 
     def build_gang(self, judgement: Judgement, key: str = "draft") -> Gang:
         """Build the gang of a submission to the project. Raises TooManyPods."""
@@ -223,7 +231,7 @@ class _Builder:
                 continue
             tried += 1
             try:
-                place = self._build_place(project, spec, key)
+                place = self._go_to(project, spec, key)
             except CannotAsk:
                 done.add(project.cluster_id)
                 continue
@@ -232,7 +240,7 @@ class _Builder:
                 found += 1
                 yield place
 
-    def _build_place(self, project: Project, spec: Spec, key: str) -> Place | None:
+    def _go_to(self, project: Project, spec: Spec, key: str) -> Place | None:
         """Build the question of another project; None where it would be refused there.
 
         Raises CannotAsk.
@@ -247,8 +255,7 @@ class _Builder:
         offer = f"project-{project.pk}"
         title = f"In project {project.name} on cluster {project.cluster.name}"
         self._offers[offer] = Offer(offer, title, project=project.pk, is_elsewhere=True)
-        lengths = load_run_lengths(project.cluster_id, self.now)
-        return Place(builder.state, lengths, [Alternative(offer, gang)])
+        return builder.build_place([Alternative(offer, gang)])
 
 
 def _load_state(cluster: Cluster, now: datetime) -> ClusterState:

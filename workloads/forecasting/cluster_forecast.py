@@ -8,7 +8,7 @@ from typing import Protocol
 
 from clusters.models import Cluster
 from scheduling import ClusterState
-from simulation import RunLengths, StartForecast
+from simulation import Past, RunLengths, StartForecast
 from simulation.forecasting import HORIZON
 from workloads import journal
 from workloads.elastic import cluster_state
@@ -18,6 +18,7 @@ from workloads.forecasting.fingerprint import compute_fingerprint
 from workloads.forecasting.gang_sizes import require_whole_gangs
 from workloads.forecasting.margins import load_margins
 from workloads.forecasting.simulator_process import SimulatorFailed, simulate_apart
+from workloads.forecasting.submissions import load_past_submissions
 from workloads.models import (
     MOST_FORECASTS,
     ClusterForecast,
@@ -44,7 +45,13 @@ class Simulator(Protocol):
     """Plays a cluster forward, as `simulation.forecast_starts` does."""
 
     def __call__(
-        self, state: ClusterState, lengths: Mapping[str, RunLengths], *, seed: int, horizon: float
+        self,
+        state: ClusterState,
+        lengths: Mapping[str, RunLengths],
+        *,
+        seed: int,
+        horizon: float,
+        past: Past,
     ) -> Mapping[str, StartForecast]: ...
 
 
@@ -76,8 +83,15 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
     try:
         state = require_whole_gangs(cluster_state.load_cluster_state(cluster, now), cluster)
         lengths = load_run_lengths(cluster.pk, now)
-        # The same state gives the same answer, whoever plays it forward.
-        forecasts = simulate(state, lengths, seed=int(fingerprint[:8], 16), horizon=HORIZON)
+        before_now = load_past_submissions(cluster, lengths, now)
+        forecasts = simulate(
+            state,
+            {**lengths, **before_now.lengths},
+            # The same state gives the same answer, whoever plays it forward.
+            seed=int(fingerprint[:8], 16),
+            horizon=HORIZON,
+            past=before_now.past,
+        )
     except cluster_state.TooLarge:
         computed.trouble = TOO_LARGE
     except SimulatorFailed as error:

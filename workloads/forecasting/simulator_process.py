@@ -12,7 +12,8 @@ from typing import Any
 
 import simulation
 from scheduling import ClusterState
-from simulation import RunLengths, StartForecast
+from simulation import Past, RunLengths, StartForecast
+from simulation.coming import NOTHING_PAST
 from simulation.history import Replay
 
 log = logging.getLogger(__name__)
@@ -42,10 +43,11 @@ def simulate_apart(
     *,
     seed: int,
     horizon: float,
+    past: Past = NOTHING_PAST,
     most_seconds: float = MOST_SECONDS,
 ) -> Mapping[str, StartForecast]:
     """Return what `simulation.forecast_starts` does. Raises SimulatorFailed."""
-    question = (state, dict(lengths), seed, horizon, most_seconds)
+    question = (state, dict(lengths), past, seed, horizon, most_seconds)
     forecasts: Mapping[str, StartForecast] = ask_apart("simulation", question, most_seconds)
     return forecasts
 

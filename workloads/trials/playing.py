@@ -10,6 +10,7 @@ from simulation.history import Replay
 from workloads.elastic.cluster_state import load_queue_projects
 from workloads.forecasting.simulator_process import SimulatorStopped, replay_apart
 from workloads.models import OPEN_TRIALS, TRIAL_WINDOW, QuotaTrial
+from workloads.past_work import load_past_work
 from workloads.trials.changes import (
     change_projects,
     decode_changes,
@@ -17,7 +18,6 @@ from workloads.trials.changes import (
     require_targets,
 )
 from workloads.trials.node_kinds import load_node_kinds, resize_kinds
-from workloads.trials.past_work import load_past_work
 from workloads.trials.replays import Replayer, build_state, measure_lengths
 from workloads.trials.results import Ends, TrialResult, summarize_trial
 

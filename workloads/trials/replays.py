@@ -6,11 +6,11 @@ from typing import Protocol
 
 from clusters.models import Node
 from projects.models import Project
-from scheduling import ClusterState, Gang, Pod, Preemptibility
+from scheduling import ClusterState
 from simulation.history import Replay
 from workloads.elastic.cluster_state import build_capacities, build_node, build_queues
 from workloads.elastic.pod_shapes import ShapeBuilder
-from workloads.trials.past_work import PastRun
+from workloads.past_work import PastRun, build_gang
 
 HEAD_START = timedelta(minutes=2)
 """How much earlier than the window those come that ran at its begin: they have their nodes."""
@@ -34,7 +34,7 @@ def build_state(
         now=(begin - HEAD_START).timestamp(),
         nodes=[build_node(node) for node in nodes],
         queues=build_queues(projects),
-        gangs=[_build_gang(run, shapes, begin) for run in runs],
+        gangs=[build_gang(run, shapes, _find_arrival(run, begin)) for run in runs],
     )
 
 
@@ -51,28 +51,11 @@ def measure_lengths(runs: Iterable[PastRun], begin: datetime) -> Mapping[str, fl
     }
 
 
-def _build_gang(run: PastRun, shapes: ShapeBuilder, begin: datetime) -> Gang:
-    pods: list[Pod] = []
-    for group in run.groups:
-        shape = shapes.build(group.gpus, group.cpu, group.memory, group.placement)
-        pods += [
-            Pod(f"{run.key}-{rank}", shape, rank)
-            for rank in range(len(pods), len(pods) + group.count)
-        ]
+def _find_arrival(run: PastRun, begin: datetime) -> float:
+    """Return when a run comes; of who waited at the begin, after those who ran, in their order."""
     came_at = run.came_at.timestamp()
     ran_at_begin = run.started_at is not None and run.started_at <= begin
-    if came_at < begin.timestamp() and not ran_at_begin:
-        # Who waited at the begin comes after those who ran, in the order of then.
-        wait = (begin - run.came_at) / timedelta(days=365)
-        came_at = begin.timestamp() - min(wait, 1.0)
-    return Gang(
-        key=run.key,
-        queue=run.queue,
-        pods=pods,
-        min_member=max(1, len(pods)) if run.starts_together else 1,
-        priority=run.priority,
-        preemptibility=(
-            Preemptibility.PREEMPTIBLE if run.is_preemptible else Preemptibility.NON_PREEMPTIBLE
-        ),
-        created_at=came_at,
-    )
+    if came_at >= begin.timestamp() or ran_at_begin:
+        return came_at
+    wait = (begin - run.came_at) / timedelta(days=365)
+    return begin.timestamp() - min(wait, 1.0)

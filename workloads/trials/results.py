@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from simulation.forecasts import find_quantile
-from workloads.trials.past_work import PastRun, PastWork
+from workloads.past_work import PastRun, PastWork
 
 MOST_PROJECTS = 500
 HIGH = 0.9

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -12,7 +12,9 @@ from django.db.models import Q, QuerySet
 from clusters.models import Cluster, NodePool
 from console.chunks import split_chunks
 from projects.models import Project
+from scheduling import Gang, Pod, Preemptibility
 from workloads.elastic.cluster_state import find_priority
+from workloads.elastic.pod_shapes import ShapeBuilder
 from workloads.fit.demand import WorkloadDemand
 from workloads.kube_objects import Object
 from workloads.manifests.placement import NodePools, build_placement
@@ -44,6 +46,7 @@ class PastRun:
     """An attempt as it was: what it asked for, when it came, started and ended."""
 
     key: str
+    workload: uuid.UUID
     project: int
     queue: str
     priority: int
@@ -100,16 +103,27 @@ class _Ask(NamedTuple):
 
 
 def load_past_work(cluster: Cluster, begin: datetime, now: datetime) -> PastWork:
-    """Load the attempts that waited or ran in a cluster since `begin`.
+    """Load the attempts that waited or ran in a cluster since `begin`, and how many are gone.
 
     Four queries, and one for some hundreds of workloads.
     """
-    found = _load_attempts(cluster, begin, now)
-    rows = [row for row in found[:MOST_ATTEMPTS] if _is_played(row)]
+    past = load_past_runs(cluster, begin, now, MOST_ATTEMPTS)
+    return replace(past, deleted=_count_deleted(cluster, begin))
+
+
+def load_past_runs(
+    cluster: Cluster, begin: datetime, now: datetime, most_attempts: int
+) -> PastWork:
+    """Load the newest attempts that waited or ran in a cluster since `begin`.
+
+    Three queries, and one for some hundreds of workloads.
+    """
+    found = _load_attempts(cluster, begin, now, most_attempts)
+    rows = [row for row in found[:most_attempts] if _is_played(row)]
     asks = _load_asks(cluster, dict.fromkeys(row.workload_id for row in rows))
     runs: list[PastRun] = []
     pods = unreadable = 0
-    is_cut = len(found) > MOST_ATTEMPTS
+    is_cut = len(found) > most_attempts
     for row in rows:
         ask = asks.get(row.workload_id)
         if ask is None:
@@ -119,24 +133,48 @@ def load_past_work(cluster: Cluster, begin: datetime, now: datetime) -> PastWork
         if pods > MOST_PODS:
             is_cut = True
             break
-        runs.append(PastRun(str(row.id), *ask, row.requested_at, row.started_at, _find_end(row)))
+        times = (row.requested_at, row.started_at, _find_end(row))
+        runs.append(PastRun(str(row.id), row.workload_id, *ask, *times))
     runs.reverse()
     return PastWork(
         runs,
         is_cut,
-        sum(_was_given_up(row) for row in found[:MOST_ATTEMPTS]),
+        sum(_was_given_up(row) for row in found[:most_attempts]),
         unreadable,
-        _count_deleted(cluster, begin),
     )
 
 
-def _load_attempts(cluster: Cluster, begin: datetime, now: datetime) -> Sequence[_AttemptValues]:
+def build_gang(run: PastRun, shapes: ShapeBuilder, came_at: float) -> Gang:
+    """Build the gang of an attempt that comes at a time, with pods that wait."""
+    pods: list[Pod] = []
+    for group in run.groups:
+        shape = shapes.build(group.gpus, group.cpu, group.memory, group.placement)
+        pods += [
+            Pod(f"{run.key}-{rank}", shape, rank)
+            for rank in range(len(pods), len(pods) + group.count)
+        ]
+    return Gang(
+        key=run.key,
+        queue=run.queue,
+        pods=pods,
+        min_member=max(1, len(pods)) if run.starts_together else 1,
+        priority=run.priority,
+        preemptibility=(
+            Preemptibility.PREEMPTIBLE if run.is_preemptible else Preemptibility.NON_PREEMPTIBLE
+        ),
+        created_at=came_at,
+    )
+
+
+def _load_attempts(
+    cluster: Cluster, begin: datetime, now: datetime, most_attempts: int
+) -> Sequence[_AttemptValues]:
     """Load the attempts of a time, the newest first, one more than is played."""
     rows: QuerySet[Attempt] = Attempt.objects.filter(
         Q(ended_at=None) | Q(ended_at__gt=begin), workload__cluster=cluster, requested_at__lt=now
     )
     values = rows.order_by("-requested_at", "-pk").values_list(*_AttemptValues._fields)
-    return [_AttemptValues(*each) for each in values[: MOST_ATTEMPTS + 1]]
+    return [_AttemptValues(*each) for each in values[: most_attempts + 1]]
 
 
 def _find_end(row: _AttemptValues) -> datetime | None:

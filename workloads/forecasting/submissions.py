@@ -1,0 +1,56 @@
+"""What was submitted to a cluster before: forecasts take it that as much comes again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from clusters.models import Cluster
+from simulation import Past, RunLengths
+from simulation.coming import MOST_DAYS
+from simulation.run_lengths import FEWEST_RUNS
+from workloads.elastic import cluster_state
+from workloads.elastic.pod_shapes import ShapeBuilder
+from workloads.past_work import PastRun, build_gang, load_past_runs
+
+WINDOW = timedelta(days=MOST_DAYS)
+MOST_ATTEMPTS = 3_000
+"""The newest attempts of a cluster that are taken to come again."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastSubmissions:
+    """What was submitted, and how long it runs, by the keys of its gangs."""
+
+    past: Past
+    lengths: Mapping[str, RunLengths] = field(default_factory=dict)
+
+
+def load_past_submissions(
+    cluster: Cluster, lengths: Mapping[str, RunLengths], now: datetime
+) -> PastSubmissions:
+    """Load what was submitted to a cluster in the last days.
+
+    `lengths` are by workload, and hold for what has not ended. Four queries, and one for some
+    hundreds of workloads.
+    """
+    begin = max(cluster.created_at, now - WINDOW)
+    found = load_past_runs(cluster, begin, now, MOST_ATTEMPTS)
+    since = found.runs[0].came_at if found.is_cut and found.runs else begin
+    runs = [run for run in found.runs if run.came_at >= since]
+    shapes = ShapeBuilder(cluster_state.build_capacities(cluster_state.load_open_nodes(cluster)))
+    gangs = [build_gang(run, shapes, run.came_at.timestamp()) for run in runs]
+    return PastSubmissions(Past(gangs, since.timestamp()), _find_lengths(runs, lengths))
+
+
+def _find_lengths(
+    runs: Sequence[PastRun], lengths: Mapping[str, RunLengths]
+) -> Mapping[str, RunLengths]:
+    """Return how long each runs that comes again: as long as before, where that is known."""
+    found = {}
+    for run in runs:
+        if run.started_at is not None and run.ended_at is not None:
+            seconds = max(0.0, (run.ended_at - run.started_at).total_seconds())
+            found[run.key] = RunLengths([seconds] * FEWEST_RUNS)
+        elif (known := lengths.get(str(run.workload))) is not None:
+            found[run.key] = known
+    return found
