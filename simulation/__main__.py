@@ -3,6 +3,7 @@
 import pickle
 import sys
 
+from simulation.drawing import count_processors
 from simulation.forecasting import forecast_starts
 from simulation.questions import read_question
 
@@ -19,6 +20,7 @@ def main() -> None:
         seed=seed,
         horizon=horizon,
         most_seconds=seconds * DRAWING_SHARE,
+        processes=count_processors(),
         past=past,
     )
     pickle.dump(dict(forecasts), sys.stdout.buffer)

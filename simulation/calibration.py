@@ -11,6 +11,13 @@ from dataclasses import dataclass
 LEAST_OUTCOMES = 20
 """Outcomes below which no margin is computed: intervals stay as they were drawn."""
 
+CAUTION = 30
+"""From how many different starts on a margin counts for half or more of what it is.
+
+Outcomes are not independent, as conformal margins presume: all that waits at one time starts early
+or late together, and the few times that were seen are not all that come.
+"""
+
 COVERAGE = 0.8
 
 
@@ -23,6 +30,8 @@ class PastInterval:
     those that start soon would count.
     """
 
+    key: str
+    """Whose start it was: several forecasts of one wait are wrong together."""
     earliest: float
     latest: float
     start: float
@@ -41,8 +50,10 @@ def compute_margin(past: Iterable[PastInterval], coverage: float = COVERAGE) -> 
     """Return the factor by which intervals have to be widened, or narrowed, to cover as often.
 
     It is a margin on the logarithms of times, since an error of a minute matters for a start in
-    five of them and not for one tomorrow. 0 leaves intervals as they are, as with few outcomes.
+    five of them and not for one tomorrow. 0 leaves intervals as they are, as with few outcomes. It
+    counts for less, the fewer there are whose starts it was learned from.
     """
+    past = list(past)
     scores = sorted(
         max(_log(each.earliest) - _log(each.start), _log(each.start) - _log(each.latest))
         for each in past
@@ -50,7 +61,8 @@ def compute_margin(past: Iterable[PastInterval], coverage: float = COVERAGE) -> 
     if len(scores) < LEAST_OUTCOMES:
         return 0.0
     rank = math.ceil((len(scores) + 1) * coverage)
-    return scores[min(rank, len(scores)) - 1]
+    known = len({each.key for each in past})
+    return scores[min(rank, len(scores)) - 1] * known / (known + CAUTION)
 
 
 def widen_interval(

@@ -49,22 +49,19 @@ class Drawing:
         return player.play(self.horizon, self.wanted)
 
 
-def iterate_draws(
-    drawing: Drawing, at_once: int, *, processes: int | None = None
-) -> Iterator[Draw]:
+def iterate_draws(drawing: Drawing, at_once: int, *, processes: int = 1) -> Iterator[Draw]:
     """Yield draws in the order of their numbers, until it is too late for more.
 
-    Where one takes long, so many `at_once` are given to `processes` side by side: to one for each
-    processor if their number is not given.
+    Where one takes long, so many `at_once` are given to `processes` side by side. They are forks:
+    who asks for more than one has no threads.
     """
     began = time.monotonic()
     first = drawing.play(0)
     is_long = time.monotonic() - began >= WORTH_SECONDS
-    processes = processes or (count_processors() if is_long else 1)
     others = (
-        map(drawing.play, itertools.count(1))
-        if processes == 1
-        else _play_side_by_side(drawing, at_once, processes)
+        _play_side_by_side(drawing, at_once, processes)
+        if is_long and processes > 1
+        else map(drawing.play, itertools.count(1))
     )
     for draw in itertools.chain([first], others):
         if draw is None:

@@ -43,16 +43,16 @@ def forecast_starts(
     horizon: float = HORIZON,
     precision: Precision | None = None,
     most_seconds: float = math.inf,
-    processes: int | None = None,
+    processes: int = 1,
     past: Past = NOTHING_PAST,
 ) -> Mapping[str, StartForecast]:
     """Return when each gang that waits will start, by its key.
 
     `lengths` are by the key of a gang, running, waiting or of the `past`; of one that has none
     nobody knows when it ends. What was submitted in the past is taken to come again. The same seed
-    gives the same answer, whatever the `processes`, which are those of `iterate_draws`. Without a
-    `precision` it follows from how many wait and run. After `most_seconds` no more draws are begun,
-    so that there are fewer of them.
+    gives the same answer, whatever the `processes` (`iterate_draws`). Without a `precision` it
+    follows from how many wait and run. After `most_seconds` no more draws are begun, so that there
+    are fewer of them.
     """
     known = {key: each for key, each in lengths.items() if each.is_known}
     world = build_world(state, list_coming(past, known), past.since)
@@ -75,7 +75,7 @@ def forecast_starts(
     return forecasts
 
 
-def _play_enough(drawing: Drawing, processes: int | None) -> Sequence[Draw]:
+def _play_enough(drawing: Drawing, processes: int) -> Sequence[Draw]:
     """Return as many draws as it takes, or as there is time for."""
     draws: list[Draw] = []
     moments = 0

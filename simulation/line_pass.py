@@ -1,17 +1,17 @@
 """A scheduling pass over lines of equal gangs, whose places are taken at once.
 
-The rules are those of `scheduling`. What is left out: why something is refused, and,
-where many wait, consolidation and those turns that can place nobody any more. Those who give way
-leave at once, and the room that others wait for is theirs at the same moment.
+The rules are those of `scheduling`. What is left out: why something is refused, and, where many
+wait, the turns of those who plainly get nothing. Those who give way leave at once, and the room
+that others wait for is theirs at the same moment.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduling.cluster_room import ClusterRoom, Fit, Place
-from scheduling.decision import Action, Refusal
-from scheduling.gangs import Candidate, GangBook
-from scheduling.giving_way import GivingWay, SearchBounds
+from scheduling.decision import Refusal
+from scheduling.gangs import SURPLUS_PODS, Candidate, GangBook
+from scheduling.giving_way import USUAL_BOUNDS, GivingWay, SearchBounds
 from scheduling.node_shortages import CountPlaced
 from scheduling.queue_turns import QueueTurns
 from scheduling.queues import NoQueue, Queues
@@ -110,10 +110,9 @@ class LinePass(SchedulingPass):
     def _place_lines(self, takers: Mapping[str, Line]) -> None:
         """Place what finds a place, in turn, and note those whom others may give way.
 
-        All heads take part, since what a queue wants next decides whose turn it is, until nobody
-        is left for whom there may be room, or who may take it from others.
+        Until nobody is left for whom there may be room, or who may take it from others.
         """
-        candidates, hopeful = self._list_candidates()
+        candidates, hopeful = self._list_candidates(takers)
         behind: dict[str, Iterator[GangBook]] = {}
         if not (hopeful or takers or self._plan.is_thorough):
             return
@@ -131,12 +130,7 @@ class LinePass(SchedulingPass):
                 hopeful = {key: each for key, each in hopeful.items() if self._may_fit_any(each)}
             missing.discard(gang.key)
             demands = hopeful.pop(gang.key, None)
-            is_placed = False
-            if demands is not None and self._may_fit_any(demands):
-                is_placed = not self._is_known_refusal(candidate) and self.place_candidate(
-                    candidate
-                )
-            if is_placed:
+            if demands is not None and self._place(candidate, demands):
                 for following in self._list_following(gang):
                     turns.push(following)
                     hopeful[following.gang.key] = list_demands(following)
@@ -149,17 +143,30 @@ class LinePass(SchedulingPass):
                     turns.push(follower)
             turns.refresh(gang.queue)
 
-    def _list_candidates(self) -> tuple[Sequence[Candidate], dict[str, Demands]]:
-        """Return the next pods of each line's head, and what those want who may find room."""
+    def _place(self, candidate: Candidate, demands: Demands) -> bool:
+        """Place the next pods of a gang, and return whether they found a place."""
+        if not self._may_fit_any(demands) or self._is_known_refusal(candidate):
+            return False
+        return self.place_candidate(candidate)
+
+    def _list_candidates(
+        self, takers: Mapping[str, Line]
+    ) -> tuple[Sequence[Candidate], dict[str, Demands]]:
+        """Return the next pods of the heads that take part, and what those want who may find room.
+
+        What a queue wants next decides whose turn it is, so a real pass has all of them.
+        """
         candidates = []
         hopeful = {}
         for line in self._lines.list_lines():
             head = self._lines.find_head(line)
             candidate = head and self._find_first(line, head)
             if candidate:
-                candidates.append(candidate)
                 if self._may_fit_any(line.demands):
                     hopeful[candidate.gang.key] = line.demands
+                elif not (self._plan.is_thorough or candidate.gang.key in takers):
+                    continue
+                candidates.append(candidate)
         return candidates, hopeful
 
     def _list_following(self, gang: GangBook) -> Iterator[Candidate]:
@@ -210,11 +217,8 @@ class LinePass(SchedulingPass):
 
     def _let_give_way(self, running: Sequence[GangBook]) -> None:
         """Let others give way to those that were refused."""
-        if self._plan.is_thorough:
-            giving_way = GivingWay(self, running)
-        else:
-            actions = (Action.RECLAIM, Action.PREEMPT)
-            giving_way = GivingWay(self, running, actions, SHORT_BOUNDS)
+        bounds = USUAL_BOUNDS if self._plan.is_thorough else SHORT_BOUNDS
+        giving_way = GivingWay(self, running, bounds=bounds)
         for _ in giving_way.make_room():
             pass
         for eviction in self.outcome.evictions:
@@ -224,32 +228,34 @@ class LinePass(SchedulingPass):
             self._plan.search_at = self._plan.now + PATIENCE * passed
 
     def _list_takers(self, running: Iterable[GangBook]) -> Mapping[str, Line]:
-        """Return the lines whose head may take from others, by what can be said without a search.
+        """Return the lines for whose head others may give way, or move, as far as is plain.
 
-        They are by the key of the head.
+        They are by the key of the head. Nothing is searched here.
         """
         if self._plan.search_at > self._plan.now:
             return {}
         lowest = _find_lowest_priorities(running)
         if not lowest:
             return {}
-        rules = ReclaimRules(self.state.queues, self.fair_shares)
+        claims = _Claims(self.state.queues, ReclaimRules(self.state.queues, self.fair_shares))
         takers = {}
-        claimables: dict[str, Amounts] = {}
         for line in self._lines.list_lines():
             head = self._lines.find_head(line)
-            if head is None or self._find_first(line, head) is None:
+            candidate = head and self._find_first(line, head)
+            if not (head and candidate):
                 continue
-            if lowest.get(head.queue, head.priority) >= head.priority:
-                claimable = claimables.get(head.queue)
-                if claimable is None:
-                    claimable = claimables[head.queue] = _find_claimable(
-                        self.state.queues, rules, head.queue
-                    )
-                if any(line.wanted.get(name, 0) > most for name, most in claimable.items()):
-                    continue
-            takers[head.key] = line
+            if (
+                lowest.get(head.queue, head.priority) < head.priority
+                or claims.allow(head.queue, line.wanted)
+                or self._may_move_others(line, candidate)
+            ):
+                takers[head.key] = line
         return takers
+
+    def _may_move_others(self, line: Line, candidate: Candidate) -> bool:
+        """Return whether there is enough room for a head, in parts that others are between."""
+        enough = map(self.state.room.is_enough_in_sum, line.demands.values())
+        return candidate.stage != SURPLUS_PODS and any(enough)
 
 
 class QuietShortages(ShortageReports):
@@ -283,12 +289,27 @@ def _find_lowest_priorities(running: Iterable[GangBook]) -> dict[str, int]:
     return lowest
 
 
-def _find_claimable(queues: Queues, rules: ReclaimRules, name: str) -> Amounts:
-    """Return how much more of each bounded resource a queue may use within what is its own."""
-    queue = queues.get_chain(name)[0]
-    used = queues.usage(name).allocated
-    return {
-        resource: bound - used.get(resource, 0)
-        for resource in queue.bounds
-        if (bound := rules.find_allocatable(queue, resource)) is not None
-    }
+class _Claims:
+    """What queues may take from others, while usage stays as it is."""
+
+    def __init__(self, queues: Queues, rules: ReclaimRules) -> None:
+        self._queues = queues
+        self._rules = rules
+        self._claimable: dict[str, Amounts] = {}
+
+    def allow(self, queue: str, wanted: Amounts) -> bool:
+        """Return whether a queue stays within what is its own with what it wants."""
+        claimable = self._claimable.get(queue)
+        if claimable is None:
+            claimable = self._claimable[queue] = self._find_claimable(queue)
+        return all(wanted.get(name, 0) <= most for name, most in claimable.items())
+
+    def _find_claimable(self, name: str) -> Amounts:
+        """Return how much more of each bounded resource a queue may use within what is its own."""
+        queue = self._queues.get_chain(name)[0]
+        used = self._queues.usage(name).allocated
+        return {
+            resource: bound - used.get(resource, 0)
+            for resource in queue.bounds
+            if (bound := self._rules.find_allocatable(queue, resource)) is not None
+        }

@@ -95,7 +95,8 @@ def set_margins(samples: Sequence[Sample]) -> None:
 def _settle(sample: Sample, now: float) -> PastInterval:
     """Return a past forecast as it is known now: what has not started has waited until now."""
     earliest, _, latest = sample.quantiles
-    return PastInterval(earliest, latest, min(sample.start, now - sample.made_at))
+    start = min(sample.start, now - sample.made_at)
+    return PastInterval(sample.key, earliest, latest, start)
 
 
 def compute_coverage(samples: Sequence[Sample], pick: Callable[[Sample], Quantiles]) -> float:

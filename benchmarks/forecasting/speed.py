@@ -20,6 +20,7 @@ from benchmarks.scheduling import Scene, make_scene
 from scheduling import ClusterState, Gang, decide
 from simulation import Past, RunLengths, forecast_starts
 from simulation.alternatives import Alternative
+from simulation.drawing import count_processors
 
 SCENES = ((Scene(100, 500, False), Aim(5.0)), (Scene(500, 5000, False), Aim(60.0)))
 NAIVE_ENDS = 3
@@ -42,12 +43,13 @@ def measure_speed(*, is_quick: bool) -> None:
         state = make_scene(scene)
         lengths = draw_lengths(state)
         began = time.perf_counter()
-        forecasts = forecast_starts(state, lengths, seed=1)
+        forecasts = forecast_starts(state, lengths, seed=1, processes=count_processors())
         taken = time.perf_counter() - began
         draws = max(each.draws for each in forecasts.values())
         name = f"{scene.nodes} nodes, {scene.gangs} waiting"
         figures.add(f"{name}, s", taken, aim)
         figures.add(f"{name}, draws", draws)
+        figures.add(f"{name}, processes", count_processors())
         figures.add(f"{name}, ms a draw", 1000 * taken / max(1, draws))
         per_end = play_naively(state, lengths, NAIVE_ENDS)
         figures.add(f"{name}, naive, ms for each end that it plays", 1000 * per_end)

@@ -1,6 +1,7 @@
 """Margins make intervals as right as they claim; reliability counts how right they were."""
 
 import math
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -23,11 +24,12 @@ def draw_outcomes(random: Random, count: int, width: float) -> list[PastInterval
     """Return intervals of a width about ten minutes, with starts that spread by a factor of e."""
     return [
         PastInterval(
+            str(number),
             (LIKELY + 30) * math.exp(-width) - 30,
             (LIKELY + 30) * math.exp(width) - 30,
             (LIKELY + 30) * math.exp(random.gauss(0, 1)) - 30,
         )
-        for _ in range(count)
+        for number in range(count)
     ]
 
 
@@ -36,7 +38,7 @@ def test_intervals_of_any_width_cover_eight_of_ten_after_calibration(width: floa
     random = Random(20_261_128)
     covered = total = 0
     for _ in range(60):
-        margin = compute_margin(draw_outcomes(random, 60, width))
+        margin = compute_margin(draw_outcomes(random, 1000, width))
         for each in draw_outcomes(random, 40, width):
             low, high = widen_interval(each.earliest, LIKELY, each.latest, margin)
             covered += low <= each.start <= high
@@ -46,10 +48,18 @@ def test_intervals_of_any_width_cover_eight_of_ten_after_calibration(width: floa
 
 
 def test_few_outcomes_move_nothing() -> None:
-    outcomes = [PastInterval(10, 20, 5000)] * (LEAST_OUTCOMES - 1)
+    outcomes = [PastInterval(str(number), 10, 20, 5000) for number in range(LEAST_OUTCOMES - 1)]
     assert compute_margin(outcomes) == 0
-    assert compute_margin([*outcomes, outcomes[0]]) > 4
+    assert compute_margin([*outcomes, outcomes[0]]) > 1
     assert widen_interval(100, 200, 300, 0) == pytest.approx((100, 300))
+
+
+def test_a_margin_counts_for_more_the_more_starts_it_was_learned_from() -> None:
+    interval = PastInterval("", 10, 20, 5000)
+    whole = math.log(5030) - math.log(50)
+    for known, share in ((1, 1 / 31), (30, 0.5), (270, 0.9)):
+        outcomes = [replace(interval, key=str(number % known)) for number in range(300)]
+        assert compute_margin(outcomes) == pytest.approx(whole * share)
 
 
 times = st.floats(0, 1e7)

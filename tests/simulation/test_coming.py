@@ -13,7 +13,7 @@ from tests.simulation.test_forecasting import HOUR, make_line_of_three, runs
 DAY = 24 * HOUR
 
 
-def come(key: str, at: float, **fields: object) -> Gang:
+def make_past_gang(key: str, at: float, **fields: object) -> Gang:
     """Return a gang that came so many seconds before now."""
     return make_gang(key, "a", 2, **{"created_at": NOW - at, "priority": 75, **fields})  # type: ignore[arg-type]
 
@@ -34,25 +34,25 @@ def forecast_first(past: Past, **lengths: RunLengths) -> float | None:
 def test_what_came_each_day_at_this_time_comes_today() -> None:
     alone = forecast_first(Past())
     assert alone is not None
-    daily = [come(f"before{day}", day * DAY - 600) for day in (1, 2, 3)]
+    daily = [make_past_gang(f"before{day}", day * DAY - 600) for day in (1, 2, 3)]
     lengths = {gang.key: runs(2 * HOUR) for gang in daily}
     assert forecast_first(make_past(3, *daily), **lengths) == alone + 2 * HOUR
 
 
 def test_a_part_of_a_day_says_nothing_of_the_next_one() -> None:
-    gang = come("before", DAY / 2)
+    gang = make_past_gang("before", DAY / 2)
     assert forecast_first(make_past(0.9, gang), before=runs(2 * HOUR)) == forecast_first(Past())
 
 
 def test_what_comes_later_or_is_of_unknown_length_changes_nothing() -> None:
-    late = come("before", DAY - 3 * HOUR)
+    late = make_past_gang("before", DAY - 3 * HOUR)
     assert forecast_first(make_past(1, late), before=runs(HOUR)) == forecast_first(Past())
-    soon = come("before", DAY - 60)
+    soon = make_past_gang("before", DAY - 60)
     assert forecast_first(make_past(1, soon)) == forecast_first(Past())
 
 
 def test_who_comes_is_drawn_from_the_days_that_are_known() -> None:
-    gangs = [come(f"day{day}", day * DAY - 60 * day) for day in range(1, 30)]
+    gangs = [make_past_gang(f"day{day}", day * DAY - 60 * day) for day in range(1, 30)]
     world = build_world(make_line_of_three(), gangs, NOW - 3 * DAY)
     drawn = {tuple(book.key for book in draw_coming(world, str(seed))) for seed in range(40)}
     assert drawn == {("day1",), ("day2",), ("day3",)}
@@ -66,7 +66,9 @@ def test_who_comes_is_drawn_from_the_days_that_are_known() -> None:
 
 
 def test_no_more_come_than_are_played() -> None:
-    gangs = [come(f"before{number}", DAY - number / 10) for number in range(MOST_COMING + 5)]
+    gangs = [
+        make_past_gang(f"before{number}", DAY - number / 10) for number in range(MOST_COMING + 5)
+    ]
     world = build_world(make_line_of_three(), gangs, NOW - DAY)
     books = draw_coming(world, "1")
     assert [book.key for book in books] == [f"before{number}" for number in range(MOST_COMING)]
@@ -105,5 +107,5 @@ def test_alternatives_are_played_with_what_comes() -> None:
         return {answer.key: answer.likely for answer in answers}
 
     assert play(Past()) == {"as it is": HOUR}
-    soon = come("before", DAY - 600)
+    soon = make_past_gang("before", DAY - 600)
     assert play(make_past(1, soon)) == {"as it is": 3 * HOUR, "a higher priority": HOUR}

@@ -1,6 +1,7 @@
 """Draws in processes side by side."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -12,14 +13,29 @@ import pytest
 from simulation import drawing, forecast_starts
 from tests.simulation.test_forecasting import make_busy_world
 
+# Not in the process of the tests, which has threads.
+PLAY_SIDE_BY_SIDE = """
+import pickle, sys
+from simulation import drawing, forecast_starts
+from tests.simulation.test_forecasting import make_busy_world
+
+drawing.WORTH_SECONDS = 0.0
+state, lengths = make_busy_world(3, nodes=3, waiting=5)
+together = forecast_starts(state, lengths, seed=5, processes=3)
+soon = forecast_starts(state, lengths, seed=5, processes=3, most_seconds=0.0)
+sys.stdout.buffer.write(pickle.dumps((together, soon)))
+"""
+
 PLAY_WITHOUT_END = """
 from tests.simulation.test_forecasting import HOUR, make_busy_world
+from simulation import drawing
 from simulation.drawing import Drawing, iterate_draws
 from simulation.playing import COARSE
 from simulation.world import build_world
 
 state, lengths = make_busy_world(3, nodes=3, waiting=5)
 waiting = [gang.key for gang in state.gangs if not gang.pods[0].node]
+drawing.WORTH_SECONDS = 0.0
 forever = Drawing(build_world(state), lengths, 1, COARSE, 24 * HOUR, waiting)
 for draw in iterate_draws(forever, 20, processes=2):
     print(draw.moments, flush=True)
@@ -27,10 +43,12 @@ for draw in iterate_draws(forever, 20, processes=2):
 
 
 def test_draws_side_by_side_are_those_played_one_after_the_other() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-c", PLAY_SIDE_BY_SIDE], check=True, capture_output=True
+    ).stdout
     state, lengths = make_busy_world(3, nodes=3, waiting=5)
-    alone, together = (forecast_starts(state, lengths, seed=5, processes=count) for count in (1, 3))
-    assert alone == together
-    soon = forecast_starts(state, lengths, seed=5, processes=3, most_seconds=0.0)
+    together, soon = pickle.loads(answer)
+    assert together == forecast_starts(state, lengths, seed=5)
     assert {each.draws for each in soon.values()} == {1}
 
 

@@ -12,7 +12,7 @@ from workloads.models import ForecastRecord, Horizon
 WINDOW = timedelta(days=30)
 MOST_RECORDS = 2_000
 """Past forecasts of one cluster and class that are learned from, the newest."""
-_FIELDS = ("made_at", "drawn_earliest_at", "drawn_latest_at", "started_at", "closed_at")
+_FIELDS = ("workload", "made_at", "drawn_earliest_at", "drawn_latest_at", "started_at", "closed_at")
 
 
 def load_margins(cluster_id: uuid.UUID, now: datetime) -> Mapping[Horizon, float]:
@@ -31,9 +31,10 @@ def _load_past(cluster_id: uuid.UUID, horizon: Horizon, now: datetime) -> list[P
     rows = records.values_list(*_FIELDS)[:MOST_RECORDS]
     return [
         PastInterval(
+            str(workload),
             (earliest_at - made_at).total_seconds(),
             math.inf if latest_at is None else (latest_at - made_at).total_seconds(),
             ((started_at or closed_at or now) - made_at).total_seconds(),
         )
-        for made_at, earliest_at, latest_at, started_at, closed_at in rows
+        for workload, made_at, earliest_at, latest_at, started_at, closed_at in rows
     ]
