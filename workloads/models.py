@@ -1,4 +1,4 @@
-"""Workloads, their attempts, pods, events and logs, as last seen.
+"""Workloads, their attempts and pods, as last seen, and all other rows of this room by name.
 
 Only `journal` writes a workload's status.
 """
@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from projects.querysets import InProject
 from workloads.data_models import DataPreparation, RankDelivery
+from workloads.event_models import Event
 from workloads.forecast_models import (
     FORECAST_AGE,
     MOST_FORECASTS,
@@ -24,7 +25,9 @@ from workloads.forecast_models import (
     Horizon,
     WorkloadForecast,
 )
+from workloads.form_models import Draft, SavedView
 from workloads.ledger_models import LedgerBookmark, LedgerEntry, LedgerLoss
+from workloads.log_models import Log
 from workloads.metric_models import MetricRollup, MetricRow, MetricSeries
 from workloads.pod_counts import Standing
 from workloads.progress_models import LossCurve, RankProgress, TrainingProgress
@@ -479,98 +482,6 @@ class Pod(models.Model):
         return self.name
 
 
-class Event(models.Model):
-    """An entry of the history: a change of status, a person's action, a cluster event, or a change
-    of how many pods there are.
-
-    Rows are never changed, except for `count`, and a disruption until it is over.
-    """
-
-    class Kind(models.TextChoices):
-        STATUS = "status", "Status"
-        ACTION = "action", "Action"
-        CLUSTER = "cluster", "Cluster"
-        SCALE = "scale", "Scale"
-        FINDING = "finding", "Finding"
-
-    workload = models.ForeignKey(Workload, models.CASCADE, related_name="events")
-    attempt = models.PositiveIntegerField()
-    at = models.DateTimeField(default=timezone.now)
-    kind = models.CharField(max_length=8, choices=Kind)
-    is_warning = models.BooleanField(default=False)
-    old = models.CharField(max_length=16, blank=True)
-    new = models.CharField(max_length=16, blank=True)
-    reason = models.CharField(max_length=128, blank=True)
-    text = models.TextField(blank=True)
-    source = models.CharField(max_length=128, blank=True)
-    """The component of the cluster that reported it."""
-    subject_kind = models.CharField(max_length=64, blank=True)
-    subject = models.CharField(max_length=253, blank=True)
-    count = models.PositiveIntegerField(default=1)
-    first_at = models.DateTimeField(null=True)
-    uid = models.CharField(max_length=64, blank=True)
-    """The uid of the cluster's event object; "" for our own events."""
-    cause = models.JSONField(null=True)
-    """What took pods: a `disruptions.Cause` of the cluster's event, or a `disruptions.Disruption`.
-
-    It may name another project; `text` does not.
-    """
-    notice_to = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", db_index=False
-    )
-    """Who is still to be told of it on their next page."""
-    pods_before = models.PositiveIntegerField(null=True)
-    """Pods that the job wanted before a change of their number; None for any other event."""
-    pods_after = models.PositiveIntegerField(null=True)
-    """Pods that it wants since."""
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
-
-    class Meta:
-        ordering = ["at", "id"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["workload", "uid"], condition=~models.Q(uid=""), name="event_once"
-            )
-        ]
-        indexes = [
-            models.Index(fields=["workload", "at", "id"], name="event_in_time_order"),
-            # A large workload has tens of thousands of events of its cluster, and few changes.
-            models.Index(
-                fields=["workload", "at", "id"],
-                condition=models.Q(new__gt=""),
-                name="event_of_change",
-            ),
-            # The picture of pods has its marks, and a page its notices, beside any number of them.
-            models.Index(
-                fields=["workload", "at", "id"],
-                condition=models.Q(kind="scale"),
-                name="event_of_scale",
-            ),
-            models.Index(
-                fields=["notice_to", "id"],
-                condition=models.Q(notice_to__isnull=False),
-                name="event_with_notice",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.text or f"{self.old_label} to {self.new_label}"
-
-    @property
-    def old_label(self) -> str:
-        """The status before a change of status, as pages call it."""
-        return _label_status(self.old)
-
-    @property
-    def new_label(self) -> str:
-        """The status after a change of status, as pages call it."""
-        return _label_status(self.new)
-
-
-def _label_status(name: str) -> str:
-    return Status(name).label if name in Status.__members__.values() else name
-
-
 class UsedAsset(models.Model):
     """An asset whose values a workload copied at submission, and the version it had."""
 
@@ -619,86 +530,6 @@ class Sample(models.Model):
 
     def __str__(self) -> str:
         return f"{self.project_id} at {self.at}"
-
-
-class Log(models.Model):
-    """The output of one run of one container.
-
-    The file grows while the container runs, and is kept when it has ended.
-    """
-
-    class State(models.TextChoices):
-        CAPTURING = "capturing"
-        COMPLETE = "complete"
-        LOST = "lost"
-        REMOVED = "removed"
-
-    pod = models.ForeignKey(Pod, models.CASCADE, related_name="logs")
-    container = models.CharField(max_length=253)
-    is_init = models.BooleanField(default=False)
-    run = models.PositiveIntegerField(default=0)
-    """The container's restart count at that run: 0 is the first one."""
-    state = models.CharField(max_length=12, choices=State, default=State.CAPTURING)
-    path = models.CharField(max_length=512, blank=True)
-    """The file's path below the log storage's root."""
-    size = models.BigIntegerField(default=0)
-    first_at = models.DateTimeField(null=True)
-    last_at = models.DateTimeField(null=True)
-    gaps = models.JSONField(default=list)
-    """What is missing: [{"at": RFC 3339, "cause": words, "offset": byte before which it is
-    missing}].
-    """
-    note = models.CharField(max_length=500, blank=True)
-    """Why it is not being read now, or why it is lost or removed: a sentence for the person."""
-    ended_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField(default=timezone.now)
-
-    class Meta:
-        ordering = ["is_init", "container", "run"]
-        constraints = [
-            models.UniqueConstraint(fields=["pod", "container", "run"], name="log_once_a_run")
-        ]
-        indexes = [models.Index(fields=["state", "ended_at"], name="log_by_age")]
-
-    def __str__(self) -> str:
-        return f"{self.container} of pod {self.pod_id}"
-
-
-class Draft(models.Model):
-    """A form that is being filled in.
-
-    What was typed survives reloads, visits to other pages, and errors.
-    """
-
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
-    data = models.JSONField(default=dict)
-    created_at = models.DateTimeField(default=timezone.now)
-    updated_at = models.DateTimeField(auto_now=True)
-
-
-class SavedView(models.Model):
-    """A person's name for a state of the workload table: columns, filters and order."""
-
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
-    name = models.CharField(max_length=40)
-    query = models.CharField(max_length=2000)
-    """The query of the table's address, as `console.tables.build_query` writes it."""
-    is_default = models.BooleanField(default=False)
-    """Whether the table begins with it."""
-
-    class Meta:
-        ordering = ["name"]
-        constraints = [
-            models.UniqueConstraint(fields=["user", "name"], name="saved_view_name_once"),
-            models.UniqueConstraint(
-                fields=["user"], condition=models.Q(is_default=True), name="saved_view_default_once"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class Position(models.Model):
