@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
@@ -18,108 +18,30 @@ from projects import access
 from projects.api import schemas
 from projects.api.base import ApiView, ListQuery, build_list_body
 from projects.api.idempotency import idempotent
-from projects.api.schemas import (
-    BOOLEAN,
-    INTEGER,
-    MOMENT,
-    NUMBER,
-    TEXT,
-    Schema,
-    array_schema,
-    describe_schema,
-    enum_schema,
-    object_schema,
-)
 from projects.models import User
 from projects.permissions import Entity, Verb
 from workloads import trial_requests
-from workloads.api.workload_serializers import format_moment
+from workloads.api.quota_trial_answers import (
+    FIELD_NAMES,
+    TRIAL,
+    WHOLE_TRIAL,
+    serialize_trial,
+    serialize_whole_trial,
+)
 from workloads.elastic.cluster_state import MOST_NODES
 from workloads.forms.trial_form import TrialForm
-from workloads.models import QuotaTrial, TrialStatus
-from workloads.trials import Change, ChangeKind, decode_changes, decode_result, load_node_kinds
-from workloads.trials.changes import COUNT_FIELD, MOST_FIRST_CHANGES, SHARE_FIELDS
+from workloads.trials import ChangeKind, load_node_kinds
+from workloads.trials.changes import COUNT_FIELD, SHARE_FIELDS
 from workloads.trials.node_kinds import MOST_OF_A_KIND
-from workloads.trials.results import ProjectWaits, TrialResult, Waits
 
 MOST_NAMED = 500
 """Projects, departments, or kinds of nodes of one body."""
 UNLIMITED = Decimal(-1)
-_FIELD_NAMES = {
-    "gpu_quota": "gpuQuota",
-    "gpu_limit": "gpuLimit",
-    "over_quota_weight": "overQuotaWeight",
-    COUNT_FIELD: "count",
-}
 _PLACES = {
     ChangeKind.PROJECT: "projects",
     ChangeKind.DEPARTMENT: "departments",
     ChangeKind.NODES: "nodes",
 }
-_MAYBE_MOMENT: Schema = {"type": ["string", "null"], "format": "date-time"}
-_WAITS = object_schema(
-    ["medianSeconds", "p90Seconds", "gpuHours", "notStarted"],
-    medianSeconds=describe_schema(NUMBER, "Half of the workloads wait less."),
-    p90Seconds=describe_schema(NUMBER, "9 of 10 wait less."),
-    gpuHours=describe_schema(NUMBER, "GPUs that are waited for, times hours."),
-    notStarted=describe_schema(INTEGER, "Had not started by the end; counted with that time."),
-)
-_PROJECT_WAITS = {
-    "workloads": INTEGER,
-    "measured": describe_schema(_WAITS, "As it was in truth."),
-    "asItIs": describe_schema(_WAITS, "The replay with today's quotas and nodes."),
-    "asTried": describe_schema(_WAITS, "The replay with the changes."),
-}
-_RESULT = object_schema(
-    ["begin", "until", "isWhole", "total", "projects"],
-    begin=MOMENT,
-    until=describe_schema(MOMENT, "How far both replays came."),
-    isWhole=describe_schema(BOOLEAN, "Whether that is all of the time."),
-    isCut=describe_schema(BOOLEAN, "Whether there were more workloads than are played."),
-    stoppedBeforeStart=describe_schema(INTEGER, "Runs that are left out: none knows their length."),
-    unreadable=INTEGER,
-    deleted=describe_schema(INTEGER, "Workloads of this time whose rows are gone."),
-    total=object_schema(_PROJECT_WAITS, **_PROJECT_WAITS),
-    projects=array_schema(
-        object_schema(
-            ["projectId", "projectName", *_PROJECT_WAITS],
-            projectId=TEXT,
-            projectName=TEXT,
-            **_PROJECT_WAITS,
-        )
-    ),
-)
-_CHANGE = object_schema(
-    ["kind", "id", "name", "field", "before", "after"],
-    kind=enum_schema(*(each.value for each in ChangeKind)),
-    id=TEXT,
-    name=TEXT,
-    field=enum_schema(*_FIELD_NAMES.values()),
-    before=describe_schema(TEXT, "Empty is unlimited; of a department's quota, the sum."),
-    after=TEXT,
-)
-_TRIAL_FIELDS: dict[str, Schema] = {
-    "id": schemas.ID,
-    "clusterId": schemas.ID,
-    "clusterName": TEXT,
-    "askedBy": TEXT,
-    "status": enum_schema(*(each.value for each in TrialStatus)),
-    "message": describe_schema(TEXT, "Why it failed."),
-    "createdAt": MOMENT,
-    "computedAt": _MAYBE_MOMENT,
-    "tookSeconds": NUMBER,
-    "changeCount": INTEGER,
-    "firstChanges": describe_schema(
-        array_schema(_CHANGE), f"At most {MOST_FIRST_CHANGES}; a trial by itself has all `changes`."
-    ),
-}
-TRIAL = object_schema(_TRIAL_FIELDS, **_TRIAL_FIELDS)
-WHOLE_TRIAL = object_schema(
-    [*_TRIAL_FIELDS, "changes", "result"],
-    **_TRIAL_FIELDS,
-    changes=array_schema(_CHANGE),
-    result={"oneOf": [_RESULT, {"type": "null"}]},
-)
 Amount = Annotated[
     Decimal | UnsetType | None,
     describe_field("null and -1 are without limit; what is not given stays."),
@@ -254,7 +176,7 @@ def _load_form(body: TrialBody, cluster: Cluster) -> TrialForm:
     if not form.is_valid():
         raise Invalid(
             [
-                (f"{places[row.kind, row.id][0]}.{_FIELD_NAMES[field]}", text)
+                (f"{places[row.kind, row.id][0]}.{FIELD_NAMES[field]}", text)
                 for row, field, text in form.problems
             ]
             or [("projects", form.problem)]
@@ -312,77 +234,3 @@ def _list_places(body: TrialBody, cluster: Cluster) -> Iterator[tuple[Row, Place
 
 def _write_amount(amount: Decimal | None) -> str:
     return "" if amount is None or amount == UNLIMITED else f"{amount:f}"
-
-
-def serialize_trial(trial: QuotaTrial) -> dict[str, Any]:
-    """Return a trial as the API lists it: with its first changes, and without its result."""
-    return {
-        "id": str(trial.pk),
-        "clusterId": str(trial.cluster_id),
-        "clusterName": trial.cluster.name,
-        "askedBy": trial.asked_by.username if trial.asked_by else "",
-        "status": trial.status,
-        "message": trial.trouble,
-        "createdAt": format_moment(trial.created_at),
-        "computedAt": format_moment(trial.computed_at),
-        "tookSeconds": round(trial.took_seconds, 1),
-        "changeCount": trial.change_count,
-        "firstChanges": _serialize_changes(trial.first_changes),
-    }
-
-
-def serialize_whole_trial(trial: QuotaTrial) -> dict[str, Any]:
-    """Return a trial as the API has it, with all changes and the result; None until it is done."""
-    result = _serialize_result(decode_result(trial.result)) if trial.result else None
-    changes = _serialize_changes(trial.changes)
-    return serialize_trial(trial) | {"changes": changes, "result": result}
-
-
-def _serialize_changes(data: Any) -> list[dict[str, str]]:
-    return [_serialize_change(each) for each in decode_changes(data)]
-
-
-def _serialize_change(change: Change) -> dict[str, str]:
-    return {
-        "kind": change.kind.value,
-        "id": change.id,
-        "name": change.name,
-        "field": _FIELD_NAMES.get(change.field, change.field),
-        "before": change.before,
-        "after": change.after,
-    }
-
-
-def _serialize_result(result: TrialResult) -> dict[str, Any]:
-    return {
-        "begin": format_moment(result.begin),
-        "until": format_moment(result.until),
-        "isWhole": result.is_whole,
-        "isCut": result.is_cut,
-        "stoppedBeforeStart": result.never_started,
-        "unreadable": result.unreadable,
-        "deleted": result.deleted,
-        "total": _serialize_project(result.total),
-        "projects": [
-            {"projectId": str(each.id), "projectName": each.name} | _serialize_project(each)
-            for each in result.projects
-        ],
-    }
-
-
-def _serialize_project(waits: ProjectWaits) -> dict[str, Any]:
-    return {
-        "workloads": waits.count,
-        "measured": _serialize_waits(waits.truth),
-        "asItIs": _serialize_waits(waits.before),
-        "asTried": _serialize_waits(waits.after),
-    }
-
-
-def _serialize_waits(waits: Waits) -> dict[str, Any]:
-    return {
-        "medianSeconds": waits.median,
-        "p90Seconds": waits.high,
-        "gpuHours": waits.gpu_hours,
-        "notStarted": waits.unstarted,
-    }
