@@ -17,7 +17,14 @@ from scheduling.state import ClusterState, Gang, Queue
 from simulation.coming import NOTHING_PAST, Past, draw_coming, list_coming, name_coming
 from simulation.forecasts import INTERVAL, LEAST_STARTS, Outlook, find_quantile
 from simulation.never import find_never
-from simulation.playing import MOST_BLOCKERS, Draw, Player, Precision, choose_precision
+from simulation.playing import (
+    COARSEST,
+    MOST_BLOCKERS,
+    Draw,
+    Player,
+    Precision,
+    choose_precision,
+)
 from simulation.run_lengths import RunLengths
 from simulation.world import World, build_scaled_world, scale_state
 
@@ -29,6 +36,8 @@ MOST_FOLLOWED = 5
 FIRST_STAGE = 60.0
 STAGE_FACTOR = 2.0
 """All are played side by side, for so many seconds at first, then each time for so much longer."""
+MOST_PATIENCE = 0.5
+"""How seldom it is searched for who gives way on the largest clusters, where somebody looks on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +204,8 @@ def _choose_followed(tracks: Sequence[_Track], draws: int) -> list[_Track]:
 def _choose_precision(tracks: Sequence[_Track]) -> Precision:
     books = tracks[0].world.books if tracks else ()
     waiting = sum(bool(book.waiting) and book.active_count < book.min_member for book in books)
-    return choose_precision(waiting, len(books) - waiting)
+    chosen = choose_precision(waiting, len(books) - waiting)
+    return replace(chosen, patience=MOST_PATIENCE) if chosen == COARSEST else chosen
 
 
 class _Race:

@@ -28,11 +28,8 @@ NOWHERE = Refusal(NO_ROOM, "", "")
 SHORT_BOUNDS = SearchBounds(victims=64, vain_steps=100, late_victims=16)
 """How long a pass searches for those who give way where many wait; a real one searches longer."""
 
-PATIENCE = 0.1
-"""For which share of the time since now nobody is searched for again, where many wait."""
-
 PATIENCE_SECONDS = 600.0
-"""The least time of which that is a share."""
+"""The least time since now of which patience is a share."""
 
 POPS_PER_CHECK = 16
 """After how many turns it is looked at again for whom there may still be room."""
@@ -49,7 +46,9 @@ class Plan:
     now: float
     is_thorough: bool
     """Whether others are searched for, for all that wait, as a real pass does; else only for those
-    who plainly may take something, and seldom after a search in vain."""
+    who plainly may take something, and not again for a while."""
+    patience: float
+    """How long that while is, as a share of the time since the begin."""
     room: ClusterRoom
     queues: Queues
     shapes: ShapeTable
@@ -225,7 +224,7 @@ class LinePass(SchedulingPass):
             self.changes.evicted.setdefault(eviction.gang, []).append(eviction.pod)
         if not self._plan.is_thorough:
             passed = max(self._plan.now - self._plan.begin, PATIENCE_SECONDS)
-            self._plan.search_at = self._plan.now + PATIENCE * passed
+            self._plan.search_at = self._plan.now + self._plan.patience * passed
 
     def _list_takers(self, running: Iterable[GangBook]) -> Mapping[str, Line]:
         """Return the lines for whose head others may give way, or move, as far as is plain.

@@ -28,6 +28,8 @@ class Precision:
     is_thorough: bool
     merged_share: float
     """Ends within this share of the time since now are one moment; 0 plays each by itself."""
+    patience: float = 0.1
+    """For which share of the time since now nobody is searched for again, unless thorough."""
 
 
 THOROUGH = Precision(True, 0.005)
@@ -78,6 +80,7 @@ class Player:
             begin,
             begin,
             precision.is_thorough,
+            precision.patience,
             world.room.copy(),
             world.queues.fork(),
             world.shapes,
