@@ -5,13 +5,13 @@ Nothing here knows Kubernetes, a network or a database, nor a clock but to end i
 standard library and `scheduling` alone.
 """
 
+from simulation.arrivals import Past
 from simulation.calibration import (
     ReliabilityPoint,
     compute_margin,
     compute_reliability,
     widen_interval,
 )
-from simulation.coming import Past
 from simulation.forecasting import forecast_starts
 from simulation.forecasts import Outlook, StartForecast
 from simulation.run_lengths import LengthSource, RunLengths

@@ -14,7 +14,14 @@ from scheduling.deciding import book_gang
 from scheduling.gangs import GangBook, build_gang_book
 from scheduling.shapes import ShapeNames
 from scheduling.state import ClusterState, Gang, Queue
-from simulation.coming import NOTHING_PAST, Past, draw_coming, list_coming, name_coming
+from simulation.arrivals import (
+    NOTHING_PAST,
+    Past,
+    count_daily_arrivals,
+    draw_arrivals,
+    list_arrivals,
+    name_arrival,
+)
 from simulation.forecasts import INTERVAL, LEAST_STARTS, Outlook, find_quantile
 from simulation.never import find_never
 from simulation.playing import (
@@ -156,10 +163,10 @@ def play_alternatives(
     """
     end = time.monotonic() + most_seconds
     known = {key: each for key, each in lengths.items() if each.is_known}
-    coming = list_coming(past, known)
-    known |= {name_coming(gang.key): known[gang.key] for gang in past.gangs if gang.key in known}
+    arrivals = list_arrivals(past, known)
+    known |= {name_arrival(gang.key): known[gang.key] for gang in past.gangs if gang.key in known}
     tracks: list[_Track] = []
-    for track in _build_tracks(state, alternatives, coming, past.since):
+    for track in _build_tracks(state, alternatives, arrivals, past.since):
         if not find_never(replace(track.world, books=track.world.books[-1:])):
             tracks.append(track)
         elif track.is_base:
@@ -185,7 +192,7 @@ def play_alternatives(
 def _build_player(
     lengths: Mapping[str, RunLengths], seed: str, precision: Precision, world: World
 ) -> Player:
-    return Player(world, lengths, seed, precision, draw_coming(world, seed))
+    return Player(world, lengths, seed, precision, draw_arrivals(world, seed))
 
 
 def _choose_followed(tracks: Sequence[_Track], draws: int) -> list[_Track]:
@@ -204,7 +211,8 @@ def _choose_followed(tracks: Sequence[_Track], draws: int) -> list[_Track]:
 def _choose_precision(tracks: Sequence[_Track]) -> Precision:
     books = tracks[0].world.books if tracks else ()
     waiting = sum(bool(book.waiting) and book.active_count < book.min_member for book in books)
-    chosen = choose_precision(waiting, len(books) - waiting)
+    arrivals = count_daily_arrivals(tracks[0].world) if tracks else 0
+    chosen = choose_precision(waiting, len(books) - waiting + arrivals)
     return replace(chosen, patience=MOST_PATIENCE) if chosen == COARSEST else chosen
 
 
@@ -263,8 +271,8 @@ class _Race:
 def _build_tracks(
     state: ClusterState,
     alternatives: Sequence[Alternative],
-    coming: Sequence[Gang],
-    coming_since: float,
+    arrivals: Sequence[Gang],
+    arrivals_since: float,
 ) -> Iterator[_Track]:
     """Yield each alternative with its world; the world without the gang is built once."""
     if not alternatives:
@@ -275,11 +283,11 @@ def _build_tracks(
     scaled = scale_state(
         replace(
             state,
-            gangs=[*others, *coming, *(each.gang for each in alternatives)],
+            gangs=[*others, *arrivals, *(each.gang for each in alternatives)],
             queues=[*state.queues, *(queue for each in alternatives for queue in each.queues)],
         )
     )
-    count = len(others) + len(coming)
+    count = len(others) + len(arrivals)
     gangs = scaled.state.gangs[count:]
     queues = iter(scaled.state.queues[len(state.queues) :])
     shared = replace(
@@ -287,7 +295,7 @@ def _build_tracks(
         gangs=scaled.state.gangs[:count],
         queues=scaled.state.queues[: len(state.queues)],
     )
-    base = build_scaled_world(replace(scaled, state=shared), len(coming), coming_since)
+    base = build_scaled_world(replace(scaled, state=shared), len(arrivals), arrivals_since)
     unify = ShapeNames().unify
     for alternative, gang in zip(alternatives, gangs, strict=True):
         changed = [next(queues) for _ in alternative.queues]

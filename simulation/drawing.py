@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulation.coming import draw_coming
+from simulation.arrivals import draw_arrivals
 from simulation.playing import Draw, Player, Precision
 from simulation.run_lengths import RunLengths
 from simulation.world import World
@@ -44,8 +44,8 @@ class Drawing:
         if number and time.monotonic() >= self.end:
             return None
         seed = f"{self.seed} {number}"
-        coming = draw_coming(self.world, seed)
-        player = Player(self.world, self.lengths, seed, self.precision, coming)
+        arrivals = draw_arrivals(self.world, seed)
+        player = Player(self.world, self.lengths, seed, self.precision, arrivals)
         return player.play(self.horizon, self.wanted)
 
 

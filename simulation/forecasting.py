@@ -7,7 +7,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from scheduling.state import ClusterState
-from simulation.coming import NOTHING_PAST, Past, list_coming, name_coming
+from simulation.arrivals import (
+    NOTHING_PAST,
+    Past,
+    count_daily_arrivals,
+    list_arrivals,
+    name_arrival,
+)
 from simulation.drawing import Drawing, iterate_draws
 from simulation.endless import EndlessWork
 from simulation.forecasts import (
@@ -55,12 +61,13 @@ def forecast_starts(
     are fewer of them.
     """
     known = {key: each for key, each in lengths.items() if each.is_known}
-    world = build_world(state, list_coming(past, known), past.since)
-    known |= {name_coming(gang.key): known[gang.key] for gang in past.gangs if gang.key in known}
+    world = build_world(state, list_arrivals(past, known), past.since)
+    known |= {name_arrival(gang.key): known[gang.key] for gang in past.gangs if gang.key in known}
     never = find_never(world)
     positions = _find_positions(world)
     wanted = [key for key in positions if key not in never]
-    chosen = precision or choose_precision(len(wanted), len(world.books) - len(wanted))
+    others = len(world.books) - len(wanted) + count_daily_arrivals(world)
+    chosen = precision or choose_precision(len(wanted), others)
     end = time.monotonic() + most_seconds
     drawing = Drawing(world, known, seed, chosen, horizon, wanted, end)
     draws = _play_enough(drawing, processes) if wanted else []

@@ -55,15 +55,15 @@ class HistoryPlayer(Player):
         for book in books:
             # Who has not come yet requests nothing: fair shares are of what is there.
             book_gang(world.queues, world.shapes, book, -1)
-        coming = sorted(books, key=lambda book: (book.created_at, book.key))
-        super().__init__(replace(world, books=()), {}, "", _PRECISION, coming)
+        arrivals = sorted(books, key=lambda book: (book.created_at, book.key))
+        super().__init__(replace(world, books=()), {}, "", _PRECISION, arrivals)
         self._known_lengths = lengths
 
     def replay(self, end: float, most_seconds: float, step: float) -> Replay:
         """Play up to `end`, or for as long as the seconds last."""
         begin = self._world.state.now
         stop_at = time.monotonic() + most_seconds
-        missing = {book.key for book in self._coming}
+        missing = {book.key for book in self._arrivals}
         until = end
         while (first := self._find_next_moment()) is not None and begin + first < end:
             if time.monotonic() >= stop_at:

@@ -37,11 +37,14 @@ COARSE = Precision(False, 0.05)
 COARSEST = Precision(False, 0.1)
 
 
-def choose_precision(waiting: int, running: int) -> Precision:
-    """Return how closely a cluster can be played, by how many gangs have to be looked at."""
-    if waiting <= 60 and waiting + running <= 200:
+def choose_precision(waiting: int, others: int) -> Precision:
+    """Return how closely a cluster can be played, by how many gangs have to be looked at.
+
+    The others are those that run, and those that come in a day.
+    """
+    if waiting <= 60 and waiting + others <= 200:
         return THOROUGH
-    return COARSE if waiting + running <= 2000 else COARSEST
+    return COARSE if waiting + others <= 2000 else COARSEST
 
 
 @dataclass(slots=True)
@@ -68,9 +71,9 @@ class Player:
         lengths: Mapping[str, RunLengths],
         seed: str,
         precision: Precision,
-        coming: Sequence[GangBook] = (),
+        arrivals: Sequence[GangBook] = (),
     ) -> None:
-        """`coming` are those who come later, in the order of their times."""
+        """`arrivals` are those who come later, in the order of their times."""
         self._world = world
         self._lengths = lengths
         self._seed = seed
@@ -98,10 +101,10 @@ class Player:
         """Keys of the gangs that ended at this moment, by their node."""
         self._missing: set[str] = set()
         """Keys of the wanted gangs that have not started."""
-        self._coming = coming
-        self._come_count = 0
+        self._arrivals = arrivals
+        self._arrived_count = 0
         """How many of them have come."""
-        self._come_keys: set[str] = set()
+        self._arrived_keys: set[str] = set()
         self._draw = Draw()
         self._now = 0.0
         for book in self._books.values():
@@ -168,7 +171,7 @@ class Player:
     def _find_next_moment(self) -> float | None:
         """Return when a run ends next, or somebody comes."""
         ends = [self._ends[0][0]] if self._ends else []
-        others = self._coming[self._come_count : self._come_count + 1]
+        others = self._arrivals[self._arrived_count : self._arrived_count + 1]
         comes_at = [book.created_at - self._world.state.now for book in others]
         return min(ends + comes_at, default=None)
 
@@ -186,14 +189,14 @@ class Player:
 
     def _let_come(self, last: float) -> None:
         """Put those into their lines who have come by then."""
-        while self._come_count < len(self._coming):
-            book = self._coming[self._come_count]
+        while self._arrived_count < len(self._arrivals):
+            book = self._arrivals[self._arrived_count]
             comes_at = max(0.0, book.created_at - self._world.state.now)
             if comes_at > last:
                 return
             self._now = max(self._now, comes_at)
-            self._come_count += 1
-            self._come_keys.add(book.key)
+            self._arrived_count += 1
+            self._arrived_keys.add(book.key)
             self._books[book.key] = book
             book_gang(self._plan.queues, self._world.shapes, book)
             self._lines.add_gang(book)
@@ -214,7 +217,7 @@ class Player:
             self._plan.room.remove_pod(pod)
             keys = self._ended_on.setdefault(pod.node, [])
             # Of those who come nobody has heard.
-            is_known = book.key not in self._come_keys
+            is_known = book.key not in self._arrived_keys
             if is_known and len(keys) < MOST_BLOCKERS and book.key not in keys[-1:]:
                 keys.append(book.key)
         self._lines.remove_gang(book)
@@ -283,13 +286,15 @@ class Player:
 
     def _find_endless(self, missing: Iterable[str]) -> set[str]:
         """Return who would find no room even if all ended whose end is known."""
-        for name in [name for name in self._running if self._remaining.get(name) is not None]:
-            self._end_run(self._running.pop(name))
-        self._draw.holders = [
+        ending = [
             name
-            for name, book in self._running.items()
-            if book.placed and name not in self._come_keys
+            for name in self._running
+            # Whoever comes is there in this draw alone: nobody waits for them in truth.
+            if self._remaining.get(name) is not None or name in self._arrived_keys
         ]
+        for name in ending:
+            self._end_run(self._running.pop(name))
+        self._draw.holders = [name for name, book in self._running.items() if book.placed]
         unknown = [
             book
             for book in self._books.values()

@@ -38,9 +38,9 @@ class World:
     queues: Queues
     room: ClusterRoom
     books: Sequence[GangBook]
-    coming: Sequence[GangBook] = ()
+    arrivals: Sequence[GangBook] = ()
     """Those who may come, as they came before; they count for nothing yet."""
-    coming_since: float = 0.0
+    arrivals_since: float = 0.0
     """Since when all are known who came."""
 
     def copy_books(self) -> Sequence[GangBook]:
@@ -57,28 +57,28 @@ class World:
 
 
 def build_world(
-    state: ClusterState, coming: Sequence[Gang] = (), coming_since: float = 0.0
+    state: ClusterState, arrivals: Sequence[Gang] = (), arrivals_since: float = 0.0
 ) -> World:
     """Build the world of a state, with the pods that leave taken out, and of those who may come."""
-    scaled = scale_state(replace(state, gangs=[*state.gangs, *coming]))
-    return build_scaled_world(scaled, len(coming), coming_since)
+    scaled = scale_state(replace(state, gangs=[*state.gangs, *arrivals]))
+    return build_scaled_world(scaled, len(arrivals), arrivals_since)
 
 
 def build_scaled_world(
-    scaled: ScaledState, coming_count: int = 0, coming_since: float = 0.0
+    scaled: ScaledState, arrival_count: int = 0, arrivals_since: float = 0.0
 ) -> World:
     """Build the world of a state that is in whole numbers already.
 
     The last of its gangs, so many, are those who may come.
     """
-    count = len(scaled.state.gangs) - coming_count
-    gangs, coming = scaled.state.gangs[:count], scaled.state.gangs[count:]
+    count = len(scaled.state.gangs) - arrival_count
+    gangs, arrivals = scaled.state.gangs[:count], scaled.state.gangs[count:]
     state = replace(scaled.state, gangs=[_drop_leaving(gang) for gang in gangs])
     unify = ShapeNames().unify
     booked = book_state(state, scaled.whole_device, unify)
-    books = [build_gang_book(gang, unify) for gang in coming]
+    books = [build_gang_book(gang, unify) for gang in arrivals]
     return World(
-        state, booked.shapes, booked.queues, booked.room, booked.gangs, books, coming_since
+        state, booked.shapes, booked.queues, booked.room, booked.gangs, books, arrivals_since
     )
 
 

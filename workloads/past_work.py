@@ -26,6 +26,8 @@ MOST_ATTEMPTS = 10_000
 MOST_PODS = 50_000
 """Newest attempts of one cluster that are played again, and all of their pods."""
 MOST_POOLS = 500
+SHORTEST_RUN = 1.0
+"""Seconds: whatever has none would hold what it got for ever."""
 QUEUED = (Status.PENDING.value,)
 """Statuses in which an attempt waits for nodes."""
 
@@ -144,8 +146,13 @@ def load_past_runs(
     )
 
 
-def build_gang(run: PastRun, shapes: ShapeBuilder, came_at: float) -> Gang:
-    """Build the gang of an attempt that comes at a time, with pods that wait."""
+def build_gang(run: PastRun, shapes: ShapeBuilder, came_at: float, *, has_kai: bool = True) -> Gang:
+    """Build the gang of an attempt that comes at a time, with pods that wait.
+
+    Without KAI nothing gives way, and all that is needed starts together (`require_whole_gangs`).
+    """
+    starts_together = run.starts_together or not has_kai
+    is_preemptible = run.is_preemptible and has_kai
     pods: list[Pod] = []
     for group in run.groups:
         shape = shapes.build(group.gpus, group.cpu, group.memory, group.placement)
@@ -157,10 +164,10 @@ def build_gang(run: PastRun, shapes: ShapeBuilder, came_at: float) -> Gang:
         key=run.key,
         queue=run.queue,
         pods=pods,
-        min_member=max(1, len(pods)) if run.starts_together else 1,
+        min_member=max(1, len(pods)) if starts_together else 1,
         priority=run.priority,
         preemptibility=(
-            Preemptibility.PREEMPTIBLE if run.is_preemptible else Preemptibility.NON_PREEMPTIBLE
+            Preemptibility.PREEMPTIBLE if is_preemptible else Preemptibility.NON_PREEMPTIBLE
         ),
         created_at=came_at,
     )

@@ -99,17 +99,17 @@ class Replay:
 
     def play(self, times: Sequence[float]) -> Iterator[Moment]:
         """Play to the last start, and return the moments at these times on the way."""
-        coming, pending = list(reversed(self.world.submissions)), list(reversed(times))
-        while coming or self._ends:
+        arrivals, pending = list(reversed(self.world.submissions)), list(reversed(times))
+        while arrivals or self._ends:
             at = min(
-                coming[-1].at if coming else float("inf"),
+                arrivals[-1].at if arrivals else float("inf"),
                 self._ends[0][0] if self._ends else float("inf"),
             )
             while pending and pending[-1] < at:
                 yield self._describe(pending.pop())
             self._now = at
-            while coming and coming[-1].at <= at:
-                self._submit(coming.pop())
+            while arrivals and arrivals[-1].at <= at:
+                self._submit(arrivals.pop())
             while self._ends and self._ends[0][0] <= at:
                 self._end(*heapq.heappop(self._ends))
             self._settle()

@@ -8,6 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Cluster
+from scheduling import Preemptibility
 from simulation import RunLengths
 from tests.cast import Cast
 from tests.workloads.table_rows import NOON
@@ -52,6 +53,18 @@ def test_what_ended_runs_as_long_again_and_what_runs_as_others_do(cast: Cast) ->
     assert [pod.shape.amounts["nvidia.com/gpu"] for pod in first.pods] == [2]
     assert not any(pod.node for gang in found.past.gangs for pod in gang.pods)
     assert found.lengths == {keys[0]: RunLengths([HOUR] * 3), keys[1]: others}
+
+
+def test_what_ran_for_no_time_comes_and_ends(cast: Cast) -> None:
+    brief = add_run(cast.team_a, "brief", NOON - DAY, ran=0)
+    assert load(cast).lengths == {list_attempts(brief)[0]: RunLengths([1.0] * 3)}
+
+
+def test_without_kai_nothing_that_comes_gives_way(cast: Cast) -> None:
+    add_run(cast.team_a, "run", NOON - DAY)
+    Cluster.objects.update(capabilities={"served": []})
+    (gang,) = load(cast).past.gangs
+    assert gang.preemptibility is Preemptibility.NON_PREEMPTIBLE
 
 
 def test_what_came_before_the_window_or_the_cluster_does_not_come_again(cast: Cast) -> None:

@@ -69,6 +69,12 @@ class AnswerBoard:
         answer = self._answers.get(BASE)
         return None if answer is None else self._view(answer)
 
+    @property
+    def has_arrivals(self) -> bool:
+        """Whether others come meanwhile, as they came before."""
+        question = self.question
+        return question.places[0].past.tells_of_now(question.asked_at.timestamp())
+
     def list_best(self) -> Sequence[AlternativeView]:
         """Return what helps, the soonest start first."""
         base = self._answers.get(BASE)

@@ -13,7 +13,7 @@ from typing import Any
 import simulation
 from scheduling import ClusterState
 from simulation import Past, RunLengths, StartForecast
-from simulation.coming import NOTHING_PAST
+from simulation.arrivals import NOTHING_PAST
 from simulation.history import Replay
 
 log = logging.getLogger(__name__)

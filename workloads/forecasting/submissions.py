@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 
 from clusters.models import Cluster
 from simulation import Past, RunLengths
-from simulation.coming import MOST_DAYS
+from simulation.arrivals import MOST_DAYS
 from simulation.run_lengths import FEWEST_RUNS
 from workloads.elastic import cluster_state
 from workloads.elastic.pod_shapes import ShapeBuilder
-from workloads.past_work import PastRun, build_gang, load_past_runs
+from workloads.past_work import SHORTEST_RUN, PastRun, build_gang, load_past_runs
 
 WINDOW = timedelta(days=MOST_DAYS)
 MOST_ATTEMPTS = 3_000
@@ -38,18 +38,19 @@ def load_past_submissions(
     since = found.runs[0].came_at if found.is_cut and found.runs else begin
     runs = [run for run in found.runs if run.came_at >= since]
     shapes = ShapeBuilder(cluster_state.build_capacities(cluster_state.load_open_nodes(cluster)))
-    gangs = [build_gang(run, shapes, run.came_at.timestamp()) for run in runs]
+    has_kai = cluster.can.has_kai
+    gangs = [build_gang(run, shapes, run.came_at.timestamp(), has_kai=has_kai) for run in runs]
     return PastSubmissions(Past(gangs, since.timestamp()), _find_lengths(runs, lengths))
 
 
 def _find_lengths(
     runs: Sequence[PastRun], lengths: Mapping[str, RunLengths]
 ) -> Mapping[str, RunLengths]:
-    """Return how long each runs that comes again: as long as before, where that is known."""
+    """Return how long each runs that comes again: as before, or like others while it goes on."""
     found = {}
     for run in runs:
         if run.started_at is not None and run.ended_at is not None:
-            seconds = max(0.0, (run.ended_at - run.started_at).total_seconds())
+            seconds = max(SHORTEST_RUN, (run.ended_at - run.started_at).total_seconds())
             found[run.key] = RunLengths([seconds] * FEWEST_RUNS)
         elif (known := lengths.get(str(run.workload))) is not None:
             found[run.key] = known

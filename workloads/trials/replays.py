@@ -10,11 +10,10 @@ from scheduling import ClusterState
 from simulation.history import Replay
 from workloads.elastic.cluster_state import build_capacities, build_node, build_queues
 from workloads.elastic.pod_shapes import ShapeBuilder
-from workloads.past_work import PastRun, build_gang
+from workloads.past_work import SHORTEST_RUN, PastRun, build_gang
 
 HEAD_START = timedelta(minutes=2)
 """How much earlier than the window those come that ran at its begin: they have their nodes."""
-SHORTEST = 1.0
 
 
 class Replayer(Protocol):
@@ -45,7 +44,7 @@ def measure_lengths(runs: Iterable[PastRun], begin: datetime) -> Mapping[str, fl
     """
     first = begin - HEAD_START
     return {
-        run.key: max(SHORTEST, (run.ended_at - max(run.started_at, first)).total_seconds())
+        run.key: max(SHORTEST_RUN, (run.ended_at - max(run.started_at, first)).total_seconds())
         for run in runs
         if run.started_at is not None and run.ended_at is not None
     }

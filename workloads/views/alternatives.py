@@ -96,6 +96,7 @@ def _describe(board: AnswerBoard | None, trouble: str = "") -> dict[str, Any]:
     return {
         "base": None if board is None else board.base,
         "best": () if board is None else board.list_best(),
+        "has_arrivals": board is not None and board.has_arrivals,
         "is_over": bool(trouble) or (board is not None and board.is_over),
         "trouble": trouble,
         "is_played": True,

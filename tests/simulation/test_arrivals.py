@@ -2,10 +2,18 @@
 
 from dataclasses import replace
 
-from scheduling import Gang
+from scheduling import ClusterState, Gang
 from simulation import Outlook, Past, RunLengths, forecast_starts
 from simulation.alternatives import Alternative, play_alternatives
-from simulation.coming import MOST_COMING, draw_coming
+from simulation.arrivals import (
+    MOST_ARRIVALS,
+    count_daily_arrivals,
+    draw_arrivals,
+    list_arrivals,
+    name_arrival,
+)
+from simulation.drawing import Drawing
+from simulation.playing import COARSE, THOROUGH, choose_precision
 from simulation.world import build_world
 from tests.scheduling.builders import NOW, make_gang, make_node, make_queue, make_state
 from tests.simulation.test_forecasting import HOUR, make_line_of_three, runs
@@ -54,24 +62,62 @@ def test_what_comes_later_or_is_of_unknown_length_changes_nothing() -> None:
 def test_who_comes_is_drawn_from_the_days_that_are_known() -> None:
     gangs = [make_past_gang(f"day{day}", day * DAY - 60 * day) for day in range(1, 30)]
     world = build_world(make_line_of_three(), gangs, NOW - 3 * DAY)
-    drawn = {tuple(book.key for book in draw_coming(world, str(seed))) for seed in range(40)}
+    drawn = {tuple(book.key for book in draw_arrivals(world, str(seed))) for seed in range(40)}
     assert drawn == {("day1",), ("day2",), ("day3",)}
     long = build_world(make_line_of_three(), gangs, NOW - 29 * DAY)
-    drawn = {tuple(book.key for book in draw_coming(long, str(seed))) for seed in range(300)}
+    drawn = {tuple(book.key for book in draw_arrivals(long, str(seed))) for seed in range(300)}
     assert len(drawn) == 14
-    (book,) = draw_coming(world, "1")
+    (book,) = draw_arrivals(world, "1")
     assert 0 <= book.created_at - NOW <= 180
     assert book.waiting
     assert not book.placed
 
 
-def test_no_more_come_than_are_played() -> None:
-    gangs = [
-        make_past_gang(f"before{number}", DAY - number / 10) for number in range(MOST_COMING + 5)
-    ]
+def test_of_more_than_are_played_some_of_the_whole_day_come() -> None:
+    numbers = range(2 * MOST_ARRIVALS)
+    gangs = [make_past_gang(f"before{number}", DAY - number / 10) for number in numbers]
     world = build_world(make_line_of_three(), gangs, NOW - DAY)
-    books = draw_coming(world, "1")
-    assert [book.key for book in books] == [f"before{number}" for number in range(MOST_COMING)]
+    books = draw_arrivals(world, "1")
+    assert [book.key for book in books] == [f"before{number}" for number in numbers[::2]]
+
+
+def make_guaranteed_past() -> tuple[ClusterState, Past, dict[str, RunLengths]]:
+    """Return a node that runs full for an hour, one that waits, and guaranteed work of a past."""
+    gangs = [
+        make_gang("runs", "b", 8, on=["n1"], priority=100),
+        make_gang("waits", "b", 8, priority=100),
+    ]
+    state = make_state([make_node("n1", 8)], [make_queue("b", quota=8)], gangs)
+    before = make_gang("before", "b", 8, priority=125, created_at=NOW - DAY + 600)
+    lengths = {"runs": runs(2 * HOUR), "waits": runs(HOUR), "before": runs(10 * HOUR)}
+    return state, make_past(1, before), lengths
+
+
+def test_each_draw_begins_with_nobody_who_came_in_another() -> None:
+    state, past, lengths = make_guaranteed_past()
+    world = build_world(state, list_arrivals(past, lengths), past.since)
+    known = {**lengths, name_arrival("before"): lengths["before"]}
+    drawing = Drawing(world, known, 1, COARSE, DAY, ["waits"])
+    draws = [drawing.play(number) for number in (0, 1, 2)]
+    assert [draw and draw.starts for draw in draws] == [{"+before": HOUR, "waits": 11 * HOUR}] * 3
+    found = forecast_starts(state, lengths, seed=1, past=past)
+    assert found["waits"].likely == 11 * HOUR
+
+
+def test_nobody_waits_for_the_unknown_end_of_who_may_come() -> None:
+    state, past, lengths = make_guaranteed_past()
+    # Most of its like go on after the last end that is known.
+    endless = RunLengths([100.0] * 3, [1e6] * 50)
+    found = forecast_starts(state, lengths | {"before": endless}, seed=1, past=past)
+    assert found["waits"].outlook is Outlook.TOO_LATE
+
+
+def test_where_many_come_a_cluster_is_played_less_closely() -> None:
+    gangs = [make_past_gang(f"before{number}", number * 60) for number in range(900)]
+    world = build_world(make_line_of_three(), gangs, NOW - 3 * DAY)
+    assert count_daily_arrivals(world) == 300
+    assert choose_precision(2, 1) == THOROUGH
+    assert choose_precision(2, 1 + count_daily_arrivals(world)) == COARSE
 
 
 def test_work_that_waits_and_came_before_counts_once_as_itself() -> None:

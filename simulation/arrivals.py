@@ -1,0 +1,88 @@
+"""What is taken to be submitted from now on: what was, at the same times of an earlier day."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from scheduling.gangs import GangBook
+from scheduling.state import Gang
+from simulation.run_lengths import RunLengths
+from simulation.world import World
+
+DAY = 86_400.0
+MOST_DAYS = 14
+"""How many days back what came is taken to come again."""
+MOST_ARRIVALS = 2_000
+"""How many come in one draw; of more they are some of the whole day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What was submitted before, with pods that wait, and when; all of it since a time."""
+
+    gangs: Sequence[Gang] = ()
+    since: float = 0.0
+
+    def tells_of_now(self, now: float) -> bool:
+        """Return whether it is long enough to say what comes next."""
+        return bool(self.gangs) and _count_days(self.since, now) > 0
+
+
+NOTHING_PAST = Past()
+
+
+def name_arrival(key: str) -> str:
+    """Return the key, or the uid, of what comes again."""
+    return f"+{key}"
+
+
+def list_arrivals(past: Past, lengths: Mapping[str, RunLengths]) -> Sequence[Gang]:
+    """Return what may come again, under keys of their own; nothing of unknown length."""
+    return [
+        replace(
+            gang,
+            key=name_arrival(gang.key),
+            pods=[
+                replace(pod, uid=name_arrival(pod.uid), node="", devices=()) for pod in gang.pods
+            ],
+            started_at=None,
+        )
+        for gang in past.gangs
+        if gang.key in lengths
+    ]
+
+
+def count_daily_arrivals(world: World) -> int:
+    """Return how many come in a day, on the average of those that are known."""
+    days = _count_days(world.arrivals_since, world.state.now)
+    return min(MOST_ARRIVALS, len(world.arrivals) // days) if days else 0
+
+
+def draw_arrivals(world: World, seed: str) -> Sequence[GangBook]:
+    """Return who comes in one draw, in the order of their times, each with pods of its own.
+
+    They are those who came from this time on of one of the days that are known.
+    """
+    now = world.state.now
+    days = _count_days(world.arrivals_since, now)
+    if not days:
+        return []
+    random = Random(f"{seed} arrivals")  # noqa: S311 - draws, not secrets
+    shift = random.randint(1, days) * DAY
+    came = [book for book in world.arrivals if now - shift <= book.created_at < now - shift + DAY]
+    came.sort(key=lambda book: (book.created_at, book.key))
+    count = min(len(came), MOST_ARRIVALS)
+    return [
+        replace(
+            book,
+            created_at=book.created_at + shift,
+            waiting=dict(book.waiting),
+            placed={},
+            sorted_waiting=None,
+        )
+        for book in (came[index * len(came) // count] for index in range(count))
+    ]
+
+
+def _count_days(since: float, now: float) -> int:
+    return max(0, min(MOST_DAYS, int((now - since) / DAY)))
