@@ -59,9 +59,10 @@ def count_daily_arrivals(world: World) -> int:
 
 
 def draw_arrivals(world: World, seed: str) -> Sequence[GangBook]:
-    """Return who comes in one draw, in the order of their times, each with pods of its own.
+    """Return who comes in one draw, in the order of their times.
 
-    They are those who came from this time on of one of the days that are known.
+    They are those who came from this time on of one of the days that are known, each with pods of
+    its own.
     """
     now = world.state.now
     days = _count_days(world.arrivals_since, now)

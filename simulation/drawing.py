@@ -97,7 +97,7 @@ _drawings: list[Drawing] = []
 
 
 def _begin_process(drawing: Drawing, seconds: float) -> None:
-    """Take over what is to be played, and see to it that this process ends with its parent."""
+    """Take over what is to be played, to the end of the parent at most."""
     _drawings.append(drawing)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)

@@ -59,7 +59,7 @@ class World:
 def build_world(
     state: ClusterState, arrivals: Sequence[Gang] = (), arrivals_since: float = 0.0
 ) -> World:
-    """Build the world of a state, with the pods that leave taken out, and of those who may come."""
+    """Build the world of a state, without the pods that leave, and of those who may come."""
     scaled = scale_state(replace(state, gangs=[*state.gangs, *arrivals]))
     return build_scaled_world(scaled, len(arrivals), arrivals_since)
 
@@ -138,7 +138,7 @@ def _find_scales(state: ClusterState) -> Mapping[str, int]:
 
 
 def _find_whole_device(state: ClusterState) -> int:
-    """Return in how many parts a device is counted, so that shares and bounds are whole numbers."""
+    """Return how many parts of a device make all shares and bounds whole numbers."""
     bounds = [
         bound for queue in state.queues for name, bound in queue.bounds.items() if name == GPU
     ]

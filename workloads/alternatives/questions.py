@@ -231,7 +231,7 @@ class _Builder:
                 continue
             tried += 1
             try:
-                place = self._go_to(project, spec, key)
+                place = self._build_place_elsewhere(project, spec, key)
             except CannotAsk:
                 done.add(project.cluster_id)
                 continue
@@ -240,7 +240,7 @@ class _Builder:
                 found += 1
                 yield place
 
-    def _go_to(self, project: Project, spec: Spec, key: str) -> Place | None:
+    def _build_place_elsewhere(self, project: Project, spec: Spec, key: str) -> Place | None:
         """Build the question of another project; None where it would be refused there.
 
         Raises CannotAsk.
