@@ -15,6 +15,11 @@ MOST_DAYS = 14
 MOST_ARRIVALS = 2_000
 """How many come in one draw; of more they are some of the whole day."""
 
+PACE_SECONDS = 6 * 3600.0
+"""The last hours, in which today's pace is seen."""
+PACE_CAUTION = 3
+"""How many more are taken to have come, today and then: of few nothing is concluded."""
+
 
 @dataclass(frozen=True, slots=True)
 class Past:
@@ -61,8 +66,8 @@ def count_daily_arrivals(world: World) -> int:
 def draw_arrivals(world: World, seed: str) -> Sequence[GangBook]:
     """Return who comes in one draw, in the order of their times.
 
-    They are those who came from this time on of one of the days that are known, each with pods of
-    its own.
+    They are those who came from this time on of one of the days that are known, as many as today's
+    pace lets expect, each with pods of its own.
     """
     now = world.state.now
     days = _count_days(world.arrivals_since, now)
@@ -70,7 +75,9 @@ def draw_arrivals(world: World, seed: str) -> Sequence[GangBook]:
         return []
     random = Random(f"{seed} arrivals")  # noqa: S311 - draws, not secrets
     shift = random.randint(1, days) * DAY
-    came = [book for book in world.arrivals if now - shift <= book.created_at < now - shift + DAY]
+    came = _list_between(world.arrivals, now - shift, now - shift + DAY)
+    pace = _compute_pace(world.arrivals, now, shift)
+    came = [book for book in came if random.random() < pace]
     came.sort(key=lambda book: (book.created_at, book.key))
     count = min(len(came), MOST_ARRIVALS)
     return [
@@ -85,5 +92,20 @@ def draw_arrivals(world: World, seed: str) -> Sequence[GangBook]:
     ]
 
 
+def _compute_pace(books: Sequence[GangBook], now: float, shift: float) -> float:
+    """Return the share of an earlier day's arrivals that is to be expected today, at most all.
+
+    At weekends and on holidays less is submitted, and the last hours show it.
+    """
+    today = len(_list_between(books, now - PACE_SECONDS, now))
+    then = len(_list_between(books, now - shift - PACE_SECONDS, now - shift))
+    return min(1.0, (today + PACE_CAUTION) / (then + PACE_CAUTION))
+
+
+def _list_between(books: Sequence[GangBook], begin: float, end: float) -> Sequence[GangBook]:
+    return [book for book in books if begin <= book.created_at < end]
+
+
 def _count_days(since: float, now: float) -> int:
-    return max(0, min(MOST_DAYS, int((now - since) / DAY)))
+    """Return how many days are known, each with the hours before it, by which its pace is seen."""
+    return max(0, min(MOST_DAYS, int((now - since - PACE_SECONDS) / DAY)))

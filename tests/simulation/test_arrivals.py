@@ -7,6 +7,7 @@ from simulation import Outlook, Past, RunLengths, forecast_starts
 from simulation.alternatives import Alternative, play_alternatives
 from simulation.arrivals import (
     MOST_ARRIVALS,
+    PACE_SECONDS,
     count_daily_arrivals,
     draw_arrivals,
     list_arrivals,
@@ -26,8 +27,13 @@ def make_past_gang(key: str, at: float, **fields: object) -> Gang:
     return make_gang(key, "a", 2, **{"created_at": NOW - at, "priority": 75, **fields})  # type: ignore[arg-type]
 
 
+def find_begin(days: float) -> float:
+    """Return since when so many days are known, and the hours before them."""
+    return NOW - days * DAY - PACE_SECONDS
+
+
 def make_past(days: float = 3.0, *gangs: Gang) -> Past:
-    return Past(gangs, NOW - days * DAY)
+    return Past(gangs, find_begin(days))
 
 
 def forecast_first(past: Past, **lengths: RunLengths) -> float | None:
@@ -61,10 +67,10 @@ def test_what_comes_later_or_is_of_unknown_length_changes_nothing() -> None:
 
 def test_who_comes_is_drawn_from_the_days_that_are_known() -> None:
     gangs = [make_past_gang(f"day{day}", day * DAY - 60 * day) for day in range(1, 30)]
-    world = build_world(make_line_of_three(), gangs, NOW - 3 * DAY)
+    world = build_world(make_line_of_three(), gangs, find_begin(3))
     drawn = {tuple(book.key for book in draw_arrivals(world, str(seed))) for seed in range(40)}
     assert drawn == {("day1",), ("day2",), ("day3",)}
-    long = build_world(make_line_of_three(), gangs, NOW - 29 * DAY)
+    long = build_world(make_line_of_three(), gangs, find_begin(29))
     drawn = {tuple(book.key for book in draw_arrivals(long, str(seed))) for seed in range(300)}
     assert len(drawn) == 14
     (book,) = draw_arrivals(world, "1")
@@ -73,10 +79,23 @@ def test_who_comes_is_drawn_from_the_days_that_are_known() -> None:
     assert not book.placed
 
 
+def test_on_a_quiet_day_less_comes() -> None:
+    # One came each minute, and today nobody has for six hours.
+    gangs = [
+        make_past_gang(f"before{number}", 2 * DAY - number * 60) for number in range(-360, 2520)
+    ]
+    world = build_world(make_line_of_three(), gangs, find_begin(2))
+    counts = [len(draw_arrivals(world, str(seed))) for seed in range(20)]
+    assert max(counts) < 40
+    busy = [make_past_gang(f"today{number}", number * 60 + 1) for number in range(360)]
+    world = build_world(make_line_of_three(), [*gangs, *busy], find_begin(2))
+    assert max(len(draw_arrivals(world, str(seed))) for seed in range(20)) > 300
+
+
 def test_of_more_than_are_played_some_of_the_whole_day_come() -> None:
     numbers = range(2 * MOST_ARRIVALS)
     gangs = [make_past_gang(f"before{number}", DAY - number / 10) for number in numbers]
-    world = build_world(make_line_of_three(), gangs, NOW - DAY)
+    world = build_world(make_line_of_three(), gangs, find_begin(1))
     books = draw_arrivals(world, "1")
     assert [book.key for book in books] == [f"before{number}" for number in numbers[::2]]
 
@@ -114,7 +133,7 @@ def test_nobody_waits_for_the_unknown_end_of_who_may_come() -> None:
 
 def test_where_many_come_a_cluster_is_played_less_closely() -> None:
     gangs = [make_past_gang(f"before{number}", number * 60) for number in range(900)]
-    world = build_world(make_line_of_three(), gangs, NOW - 3 * DAY)
+    world = build_world(make_line_of_three(), gangs, find_begin(3))
     assert count_daily_arrivals(world) == 300
     assert choose_precision(2, 1) == THOROUGH
     assert choose_precision(2, 1 + count_daily_arrivals(world)) == COARSE

@@ -44,7 +44,7 @@ def test_what_ended_runs_as_long_again_and_what_runs_as_others_do(cast: Cast) ->
     waits = add_run(cast.team_b, "waits", NOON - DAY / 2, waited=None)
     others = RunLengths([5.0] * 3)
     found = load(cast, {str(going_on.pk): others})
-    assert found.past.since == (NOON - 14 * DAY).timestamp()
+    assert found.past.since == (NOON - submissions.WINDOW).timestamp()
     keys = list_attempts(ended, going_on, waits)
     assert [gang.key for gang in found.past.gangs] == keys
     first = found.past.gangs[0]

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 
 from clusters.models import Cluster
 from simulation import Past, RunLengths
-from simulation.arrivals import MOST_DAYS
+from simulation.arrivals import MOST_DAYS, PACE_SECONDS
 from simulation.run_lengths import FEWEST_RUNS
 from workloads.elastic import cluster_state
 from workloads.elastic.pod_shapes import ShapeBuilder
 from workloads.past_work import SHORTEST_RUN, PastRun, build_gang, load_past_runs
 
-WINDOW = timedelta(days=MOST_DAYS)
+WINDOW = timedelta(days=MOST_DAYS, seconds=PACE_SECONDS)
 MOST_ATTEMPTS = 3_000
 """The newest attempts of a cluster that are taken to come again."""
 
