@@ -25,7 +25,7 @@ from simulation.forecasts import (
     find_quantile,
 )
 from simulation.never import find_never
-from simulation.playing import MOST_BLOCKERS, Draw, Precision, choose_precision
+from simulation.playing import COARSEST, MOST_BLOCKERS, Draw, Precision, choose_precision
 from simulation.run_lengths import RunLengths
 from simulation.world import World, build_world
 
@@ -89,7 +89,9 @@ def _play_enough(drawing: Drawing, processes: int) -> Sequence[Draw]:
     for draw in iterate_draws(drawing, LEAST_DRAWS, processes=processes):
         draws.append(draw)
         moments += draw.moments
-        if not _needs_draw(draws, moments, drawing.wanted, drawing.horizon):
+        # On the largest clusters a moment takes so long that no more are drawn than have to be.
+        played = MOMENTS_PLAYED if drawing.precision == COARSEST else moments
+        if not _needs_draw(draws, played, drawing.wanted, drawing.horizon):
             break
     return draws
 

@@ -10,8 +10,9 @@ import pytest
 from scheduling import GPU, ClusterState, Gang
 from scheduling.shapes import count_shapes
 from simulation import Outlook, RunLengths, forecast_starts
+from simulation.forecasting import LEAST_DRAWS
 from simulation.lines import Lines
-from simulation.playing import COARSE, THOROUGH, Player, Precision
+from simulation.playing import COARSE, COARSEST, THOROUGH, Player, Precision
 from simulation.world import ScaledState, build_scaled_world, build_world, scale_state
 from tests.scheduling.builders import (
     GIB,
@@ -132,6 +133,16 @@ def test_a_reclaim_is_foreseen() -> None:
     )
     found = forecast_starts(state, {"mine": runs(9 * HOUR), "over": runs(9 * HOUR)}, seed=1)
     assert found["late"].likely == 0.0
+
+
+def test_on_the_largest_clusters_no_more_are_drawn_than_have_to_be() -> None:
+    state, lengths = make_busy_world(3, nodes=3, waiting=5)
+    few, many = (
+        {each.draws for each in forecast_starts(state, lengths, seed=5, precision=way).values()}
+        for way in (COARSEST, COARSE)
+    )
+    assert few == {LEAST_DRAWS}
+    assert min(many) > LEAST_DRAWS
 
 
 def test_the_same_seed_gives_the_same_answer() -> None:
