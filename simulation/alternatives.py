@@ -19,8 +19,8 @@ from simulation.arrivals import (
     Past,
     count_daily_arrivals,
     draw_arrivals,
+    find_arrival_lengths,
     list_arrivals,
-    name_arrival,
 )
 from simulation.forecasts import INTERVAL, LEAST_STARTS, Outlook, find_quantile
 from simulation.never import find_never
@@ -164,7 +164,7 @@ def play_alternatives(
     end = time.monotonic() + most_seconds
     known = {key: each for key, each in lengths.items() if each.is_known}
     arrivals = list_arrivals(past, known)
-    known |= {name_arrival(gang.key): known[gang.key] for gang in past.gangs if gang.key in known}
+    known |= find_arrival_lengths(past, known)
     tracks: list[_Track] = []
     for track in _build_tracks(state, alternatives, arrivals, past.since):
         if not find_never(replace(track.world, books=track.world.books[-1:])):

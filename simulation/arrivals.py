@@ -47,14 +47,16 @@ def list_arrivals(past: Past, lengths: Mapping[str, RunLengths]) -> Sequence[Gan
         replace(
             gang,
             key=name_arrival(gang.key),
-            pods=[
-                replace(pod, uid=name_arrival(pod.uid), node="", devices=()) for pod in gang.pods
-            ],
-            started_at=None,
+            pods=[replace(pod, uid=name_arrival(pod.uid)) for pod in gang.pods],
         )
         for gang in past.gangs
         if gang.key in lengths
     ]
+
+
+def find_arrival_lengths(past: Past, lengths: Mapping[str, RunLengths]) -> Mapping[str, RunLengths]:
+    """Return how long what may come again runs, by the keys that it has then."""
+    return {name_arrival(gang.key): lengths[gang.key] for gang in past.gangs if gang.key in lengths}
 
 
 def count_daily_arrivals(world: World) -> int:

@@ -11,8 +11,8 @@ from simulation.arrivals import (
     NOTHING_PAST,
     Past,
     count_daily_arrivals,
+    find_arrival_lengths,
     list_arrivals,
-    name_arrival,
 )
 from simulation.drawing import Drawing, iterate_draws
 from simulation.endless import EndlessWork
@@ -62,7 +62,7 @@ def forecast_starts(
     """
     known = {key: each for key, each in lengths.items() if each.is_known}
     world = build_world(state, list_arrivals(past, known), past.since)
-    known |= {name_arrival(gang.key): known[gang.key] for gang in past.gangs if gang.key in known}
+    known |= find_arrival_lengths(past, known)
     never = find_never(world)
     positions = _find_positions(world)
     wanted = [key for key in positions if key not in never]
