@@ -1,10 +1,10 @@
 """What is free on all nodes during a decision: where pods fit, and what trying them changes."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scheduling.node_room import NodeRoom
+from scheduling.node_room import MANY, NodeRoom
 from scheduling.shapes import Demand, ShapeCounts, ShapeTable
 from scheduling.state import GPU, Node, Number, Pod, PodShape
 
@@ -44,9 +44,9 @@ class ClusterRoom:
         self._shapes = shapes
         self._rooms_by_name = {room.node.name: room for room in self.rooms}
         self._versions = itertools.count(1)
-        self._idle = {False: 0, True: 0}
-        """How many devices are idle on all nodes, by whether at once."""
-        self._free_pods = {False: 0, True: 0}
+        self._idle = [0, 0]
+        """How many devices are idle on all nodes, later and at once."""
+        self._free_pods = [0, 0]
         """How many more pods all nodes take together, where each of them sets a bound."""
         self._is_bounded = True
         self._sums: tuple[int, dict[str, Number]] | None = None
@@ -87,7 +87,7 @@ class ClusterRoom:
         copy._rooms_by_name = {room.node.name: room for room in copy.rooms}
         copy._indexes, copy.device_count = self._indexes, self.device_count
         copy.has_leaving, copy._is_bounded = self.has_leaving, self._is_bounded
-        copy._idle, copy._free_pods = dict(self._idle), dict(self._free_pods)
+        copy._idle, copy._free_pods = list(self._idle), list(self._free_pods)
         copy._places = {key: places.copy() for key, places in self._places.items()}
         copy._changes = list(self._changes)
         return copy
@@ -164,6 +164,23 @@ class ClusterRoom:
             for shape, count in counts.items()
         )
 
+    def count_most_later(self, shape: PodShape, freed: Mapping[str, int]) -> int:
+        """Return a number of pods of which no more find room later, with more devices free.
+
+        `freed` says how many more, by node.
+        """
+        demand = self._shapes.get_demand(shape)
+        if not demand.whole:
+            return MANY
+        places = self._list_places(demand, at_once=False)
+        most = places.most
+        for name, count in freed.items():
+            index = self._indexes.get(name)
+            if index is not None and name not in demand.mismatches:
+                idle = self.rooms[index].get_idle_count(at_once=False)
+                most += (idle + count) // demand.whole - places.get_most(index)
+        return most
+
     def is_enough_in_sum(self, counts: ShapeCounts) -> bool:
         """Return whether all nodes together have enough later, in parts of whatever size."""
         if self._sums is None or self._sums[0] != self.version:
@@ -204,13 +221,15 @@ class ClusterRoom:
         self._sum_up(room, 1)
 
     def _sum_up(self, room: NodeRoom, sign: int) -> None:
-        for at_once in (False, True):
-            self._idle[at_once] += room.get_idle_count(at_once=at_once) * sign
-            pods = (room.now if at_once else room.later).pods
-            if pods is None:
-                self._is_bounded = False
-            else:
-                self._free_pods[at_once] += max(pods, 0) * sign
+        now, later = room.now, room.later
+        idle = later.devices.idle_count
+        self._idle[0] += idle * sign
+        self._idle[1] += (idle if now is later else min(idle, now.devices.idle_count)) * sign
+        if now.pods is None or later.pods is None:
+            self._is_bounded = False
+        else:
+            self._free_pods[0] += max(later.pods, 0) * sign
+            self._free_pods[1] += max(now.pods, 0) * sign
 
     def _change_later(self, pod: Pod, sign: int) -> None:
         room = self._rooms_by_name.get(pod.node)
@@ -299,6 +318,10 @@ class ShapePlaces:
         copy._most, copy.ranks = dict(self._most), dict(self.ranks)
         copy.devices = dict(self.devices)
         return copy
+
+    def get_most(self, index: int) -> int:
+        """Return a number of pods of which no more find room on a node."""
+        return self._most.get(index, 0)
 
     def put_node(
         self, index: int, rank: tuple[Number, ...], devices: tuple[int, ...], most: int

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from scheduling.decision import Action, Eviction
 from scheduling.gangs import GangBook
-from scheduling.queues import Booking
 from scheduling.scheduling_pass import PassState
 from scheduling.state import Pod
 from scheduling.victims import VictimUnit
@@ -63,11 +62,4 @@ class EvictionPlan:
         ]
 
     def _book(self, unit: VictimUnit, sign: int) -> None:
-        queue, queues = unit.gang.queue, self._state.queues
-        placed = Booking(queue, unit.amounts, placed=True, non_preemptible=False)
-        # Another pod is made in its place, so it goes on being requested.
-        waiting = Booking(queue, unit.amounts, placed=False, non_preemptible=False)
-        leaving = Booking(queue, unit.amounts, placed=True, non_preemptible=False, leaving=True)
-        queues.count_booking(placed, -sign)
-        queues.count_booking(waiting, sign)
-        queues.count_booking(leaving, sign)
+        self._state.queues.count_leaving(unit.gang.queue, unit.amounts, sign)

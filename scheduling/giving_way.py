@@ -17,7 +17,7 @@ from scheduling.queues import Booking
 from scheduling.reclaim_rules import ReclaimRules
 from scheduling.refusals import OVER_LIMIT, PIPELINED, WITHIN_DELAY, describe_delay
 from scheduling.scheduling_pass import SchedulingPass
-from scheduling.shapes import count_shapes
+from scheduling.shapes import ShapeCounts, count_shapes
 from scheduling.state import Amounts, Preemptibility
 from scheduling.victims import VictimEntry, VictimQueues, VictimUnit
 
@@ -85,6 +85,13 @@ class GivingWay:
         """Keys of those whose pods have places again."""
         self._delayed: list[Candidate] = []
         """Candidates that may not take from others yet."""
+        has_leaving = self._state.room.has_leaving or self._state.queues.has_leaving()
+        self._over_quota: Sequence[str] | None = None
+        """The queues that are over their quota; None when that has to be found anew."""
+        self._departures = int(has_leaving)
+        """How often others have given way, those before this decision together once."""
+        self._fitted: dict[str, int] = {}
+        """After how many departures a gang was found not to fit, by its key."""
         self._vain_steps = 0
         self._passed_over = 0
         """Protected entries that searches looked at."""
@@ -181,22 +188,26 @@ class GivingWay:
     def _serve_gang(self, action: Action, candidate: Candidate) -> Generator[None, None, None]:
         """Make room for the next pods of a gang, and for those after them."""
         following: Candidate | None = candidate
+        # Somebody else may have made more room than he needed.
+        may_fit = self._fitted.get(candidate.gang.key, 0) != self._departures
         while following is not None:
             is_served = False
             for pods in following.pod_sets:
-                # Somebody else may have made more room than he needed.
-                fit = self._pass.fit_later(following, pods)
+                fit = self._pass.fit_later(following, pods) if may_fit else None
                 if fit is not None:
                     self._pass.nominate(following, fit)
                     is_served = True
                 else:
                     is_served = yield from self._search(action, following, pods)
                 if is_served:
+                    self._over_quota = None
                     break
             if not is_served:
                 self._pass.refused.append(following)
+                self._fitted[candidate.gang.key] = self._departures
                 return
             following = self._pass.find_candidate(candidate.gang)
+            may_fit = True
 
     def _search(
         self, action: Action, candidate: Candidate, pods: PodSet
@@ -271,7 +282,15 @@ class GivingWay:
         if action is Action.RECLAIM:
             is_own_limit = refusal is not None and refusal.queue == gang.queue
             return not is_own_limit and self._rules.can_claim(gang.queue, wanted)
-        return True
+        return self.may_preempt(gang, pods.counts)
+
+    def may_preempt(self, gang: GangBook, counts: ShapeCounts) -> bool:
+        """Return whether there may be room for pods when all below their priority have left."""
+        freed = self._victims.count_devices_below(gang.queue, gang.priority)
+        count_most = self._state.room.count_most_later
+        return bool(freed) and all(
+            count <= count_most(shape, freed) for shape, count in counts.items()
+        )
 
     def _choose_units(
         self, action: Action, taker: GangBook, wanted: Amounts
@@ -316,9 +335,8 @@ class GivingWay:
         claim = self._rules.build_claim(taker.queue, wanted)
         sources = {
             queue: self._iterate_units(Action.RECLAIM, taker, queue)
-            for queue in self._victims.list_queues()
-            # What is within its quota does not come over it while others give.
-            if queue != taker.queue and self._rules.is_over_quota(queue)
+            for queue in self._list_over_quota()
+            if queue != taker.queue
         }
         # Chosen anew each time: what siblings give may bring the taker's department within its own
         # bounds.
@@ -328,6 +346,18 @@ class GivingWay:
                 del sources[chosen]
             else:
                 yield unit
+                claim.note_given(chosen)
+
+    def _list_over_quota(self) -> Sequence[str]:
+        """Return the queues that may give something.
+
+        What is within its quota does not come over it while others give.
+        """
+        if self._over_quota is None:
+            self._over_quota = [
+                queue for queue in self._victims.list_queues() if self._rules.is_over_quota(queue)
+            ]
+        return self._over_quota
 
     def _choose_moved(self, taker: GangBook) -> Iterator[VictimUnit]:
         """Move small units first: they find another place most easily."""
@@ -391,6 +421,7 @@ class GivingWay:
         self._pass.outcome.evictions += plan.build_evictions(action, candidate.gang)
         givers = {unit.gang.key for unit in plan.units}
         self._givers |= givers
+        self._departures += 1
         if action is Action.CONSOLIDATE:
             self._moved |= givers
         self._pass.note_leaving(plan.list_pods(), moved)

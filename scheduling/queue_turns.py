@@ -49,10 +49,25 @@ class QueueTurns:
         _, candidate = heapq.heappop(self._heaps[leaf])
         return candidate
 
+    def pop_behind(self, refused: Candidate) -> Candidate | None:
+        """Return who is behind a refused candidate, where its turn comes at once.
+
+        That is so where it wants no more than that one. Else None, and `refresh` must follow.
+        """
+        heap = self._heaps[refused.gang.queue]
+        if not heap:
+            return None
+        most, wanted = self._sum_charges(refused), self._sum_charges(heap[0][1])
+        if all(amount <= most.get(name, 0) for name, amount in wanted.items()):
+            return heapq.heappop(heap)[1]
+        return None
+
     def refresh(self, leaf: str) -> None:
         """Compute the keys of a leaf queue and all above it again."""
         heap = self._heaps.get(leaf)
         first: str | None = leaf if heap else None
+        known: str | None = None
+        wanted: Amounts = {}
         for queue in self._queues.get_chain(leaf):
             siblings = self._keys.setdefault(queue.parent, {})
             if first is None:
@@ -60,8 +75,10 @@ class QueueTurns:
                 self._firsts.pop(queue.name, None)
             else:
                 candidate = self._heaps[first][0][1]
+                if first != known:
+                    known, wanted = first, self._sum_charges(candidate)
                 share = self._fair_shares.get(queue.name, {})
-                turn = self._queues.compute_turn(queue, self._sum_charges(candidate), share)
+                turn = self._queues.compute_turn(queue, wanted, share)
                 siblings[queue.name] = turn, candidate.gang.created_at, queue.name
                 self._firsts[queue.name] = first
             chosen = min(siblings, key=siblings.__getitem__, default=None)

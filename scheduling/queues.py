@@ -87,7 +87,13 @@ class Queues:
         self._children: dict[str, list[str]] = {}
         self._bookings: dict[str, Booking] = {}
         self._usage: dict[str, QueueUsage] = {}
+        self._usages: dict[str, Sequence[QueueUsage]] = {}
+        """The usage of each queue and of those above it, from the leaf up."""
         self._chains: dict[str, Sequence[Queue] | NoQueue] = {}
+        self._limited: frozenset[str] = frozenset()
+        """The names of the queues that have a limit."""
+        self._shared: dict[str, Sequence[str]] = {}
+        """The resources of which each queue has a quota."""
         self.shared_resources: frozenset[str] = frozenset()
         """The resources of which some queue has a quota."""
 
@@ -100,9 +106,14 @@ class Queues:
             self._children,
             self._chains,
         )
-        fork.shared_resources = self.shared_resources
+        fork.shared_resources, fork._limited = self.shared_resources, self._limited
+        fork._shared = self._shared
         fork._usage = {name: usage.copy() for name, usage in self._usage.items()}
         return fork
+
+    def has_leaving(self) -> bool:
+        """Return whether pods leave in some queue."""
+        return any(any(usage.leaving.values()) for usage in self._usage.values())
 
     def empty_leaving(self) -> None:
         """Count no longer what leaves: it has left."""
@@ -113,8 +124,8 @@ class Queues:
     def replace_queues(self, queues: Iterable[Queue]) -> None:
         """Take over changed queues; the bookings stay and are summed up again."""
         self._queues = {queue.name: queue for queue in queues}
-        self._children, self._chains, self._usage = {}, {}, {}
-        self.shared_resources = _find_shared_resources(self._queues.values())
+        self._children, self._usage, self._usages = {}, {}, {}
+        self._take_over_bounds()
         for queue in self._queues.values():
             self._children.setdefault(queue.parent, []).append(queue.name)
         for booking in self._bookings.values():
@@ -123,8 +134,19 @@ class Queues:
     def change_bounds(self, queue: Queue) -> None:
         """Take over other bounds of a queue that is there; what is used of it stays."""
         self._queues = self._queues | {queue.name: queue}
-        self._chains = {}
-        self.shared_resources = _find_shared_resources(self._queues.values())
+        self._take_over_bounds()
+
+    def _take_over_bounds(self) -> None:
+        self._chains, self._shared = {}, {}
+        queues = self._queues.values()
+        self._limited = frozenset(
+            queue.name
+            for queue in queues
+            if any(bound.limit is not None for bound in queue.bounds.values())
+        )
+        self.shared_resources = frozenset(
+            resource for queue in queues for resource in self.list_shared(queue)
+        )
 
     def book_pod(self, uid: str, booking: Booking | None) -> None:
         """Set what the pod `uid` counts for in its queue and all queues above."""
@@ -137,15 +159,18 @@ class Queues:
 
     def count_booking(self, booking: Booking, sign: int = 1) -> None:
         """Count pods in their queue and all queues above it."""
-        counted: set[str] = set()
-        name = booking.queue
-        # Count a broken tree as far up as it goes; `replace_queues` sums up again when it is
-        # repaired.
-        while name and name not in counted:
-            counted.add(name)
-            self.usage(name).count_booking(booking, sign)
-            queue = self._queues.get(name)
-            name = queue.parent if queue else ""
+        for usage in self._find_usages(booking.queue):
+            usage.count_booking(booking, sign)
+
+    def count_leaving(self, name: str, amounts: Amounts, sign: int = 1) -> None:
+        """Count placed pods as leaving in their queue and all queues above it.
+
+        Others are made in their place, so as much goes on being requested.
+        """
+        for usage in self._find_usages(name):
+            usage.changes += 1
+            change_amounts(usage.allocated, amounts, -sign)
+            change_amounts(usage.leaving, amounts, sign)
 
     def find_refusal(
         self, name: str, wanted: Amounts, *, non_preemptible: bool, at_once: bool = True
@@ -158,7 +183,17 @@ class Queues:
             chain = self.get_chain(name)
         except NoQueue as error:
             return Refusal(NO_QUEUE, NO_QUEUE, str(error))
+        refusal = self._find_limit_refusal(chain, wanted, at_once=at_once)
+        if refusal is None and non_preemptible:
+            return self._find_quota_refusal(chain, wanted)
+        return refusal
+
+    def _find_limit_refusal(
+        self, chain: Sequence[Queue], wanted: Amounts, *, at_once: bool
+    ) -> Refusal | None:
         for queue in chain:
+            if queue.name not in self._limited:
+                continue
             usage = self.usage(queue.name)
             for resource, added in wanted.items():
                 bound = queue.bounds.get(resource)
@@ -172,7 +207,7 @@ class Queues:
                     text = describe_over_limit(title, resource, bound.limit, used, added)
                     subject = f"{queue.name} {resource}"
                     return Refusal(OVER_LIMIT, subject, text, queue.name, wanted)
-        return self._find_quota_refusal(chain, wanted) if non_preemptible else None
+        return None
 
     def _find_quota_refusal(self, chain: Sequence[Queue], wanted: Amounts) -> Refusal | None:
         for queue in chain:
@@ -222,12 +257,38 @@ class Queues:
             chain.append(parent)
         return chain
 
+    def list_shared(self, queue: Queue) -> Sequence[str]:
+        """Return the resources of which a queue has a quota."""
+        shared = self._shared.get(queue.name)
+        if shared is None:
+            shared = self._shared[queue.name] = [
+                resource for resource, bound in queue.bounds.items() if bound.quota is not None
+            ]
+        return shared
+
     def find_queue(self, name: str) -> Queue | None:
         return self._queues.get(name)
 
     def list_children(self, name: str) -> Sequence[str]:
         """Return the queues below one; those without a parent are below ""."""
         return sorted(self._children.get(name, ()))
+
+    def _find_usages(self, name: str) -> Sequence[QueueUsage]:
+        """Return what a queue and all above it use.
+
+        A broken tree is counted as far up as it goes; `replace_queues` sums up again when it is
+        repaired.
+        """
+        usages = self._usages.get(name)
+        if usages is None:
+            names: dict[str, None] = {}
+            above = name
+            while above and above not in names:
+                names[above] = None
+                queue = self._queues.get(above)
+                above = queue.parent if queue else ""
+            usages = self._usages[name] = [self.usage(each) for each in names]
+        return usages
 
     def usage(self, name: str) -> QueueUsage:
         """Return what a queue and all below it use now."""
@@ -247,9 +308,9 @@ class Queues:
         is_over_fair_share = False
         is_over_quota = False
         within, beyond = (0.0, 0.0), (0.0, 0.0)
-        for resource, bound in queue.bounds.items():
-            if bound.quota is None:
-                continue
+        for resource in self.list_shared(queue):
+            bound = queue.bounds[resource]
+            assert bound.quota is not None
             used_now, added = used.get(resource, 0), wanted.get(resource, 0)
             used_then = used_now + added
             if used_then > bound.quota:
@@ -262,15 +323,6 @@ class Queues:
                 within = _raise_shares(within, used_then, added, bound.quota)
         share = beyond if is_over_quota else within
         return is_over_fair_share, is_over_quota, -queue.priority, *share
-
-
-def _find_shared_resources(queues: Iterable[Queue]) -> frozenset[str]:
-    return frozenset(
-        resource
-        for queue in queues
-        for resource, bound in queue.bounds.items()
-        if bound.quota is not None
-    )
 
 
 def _raise_shares(

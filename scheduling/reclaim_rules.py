@@ -23,6 +23,8 @@ class Parting:
 
     takers: Sequence[Queue]
     givers: Sequence[Queue]
+    has_common: bool
+    """Whether there are queues above both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class ReclaimRules:
             parting = self._partings[taker, giver] = Parting(
                 [queue for queue in takers if queue.name not in shared],
                 [queue for queue in givers if queue.name not in shared],
+                bool(shared),
             )
         return parting
 
@@ -81,7 +84,7 @@ class ReclaimRules:
 
     def stays_within(self, queue: Queue, wanted: Amounts, find_bound: FindBound) -> bool:
         used = self._queues.usage(queue.name).allocated
-        for resource in queue.bounds:
+        for resource in self._queues.list_shared(queue):
             bound = find_bound(queue, resource)
             amount = used.get(resource, 0) + wanted.get(resource, 0)
             if bound is not None and amount > bound:
@@ -105,7 +108,7 @@ class ReclaimRules:
 
     def _compute_excess(self, queue: Queue, find_bound: FindBound) -> float:
         used, excess = self._queues.usage(queue.name).allocated, 0.0
-        for resource in queue.bounds:
+        for resource in self._queues.list_shared(queue):
             bound, amount = find_bound(queue, resource), used.get(resource, 0)
             if bound is not None and amount > bound:
                 excess = max(excess, compute_ratio(amount, bound) if bound else float("inf"))
@@ -119,26 +122,47 @@ class Claim:
         self._rules = rules
         self._taker = taker
         self._wanted = wanted
+        self._grounds: dict[str, Ground] = {}
+        """By the taker's queue at the level where ways part."""
+        self._ranks: dict[str, tuple[float, ...] | None] = {}
+        """How early each queue gives, as long as nothing has changed for it."""
 
     def choose_giver(self, givers: Iterable[str]) -> str | None:
         """Return the queue that gives next, as all are now; None where nothing may be taken."""
-        grounds: dict[str, Ground] = {}
+        known = self._ranks
         ranks: dict[str, tuple[float, ...]] = {}
         for giver in givers:
-            parting = self._rules.find_parting(self._taker, giver)
-            level = parting.takers[-1].name
-            ground = grounds.get(level)
-            if ground is None:
-                ground = grounds[level] = self._judge_ground(parting.takers)
-            rank = None if ground is Ground.NONE else self._rank_giver(parting.givers, ground)
+            if giver not in known:
+                known[giver] = self._rank_giver(giver)
+            rank = known[giver]
             if rank is not None:
                 ranks[giver] = rank
         return max(ranks, key=lambda giver: (ranks[giver], giver), default=None)
 
-    def _rank_giver(self, givers: Sequence[Queue], ground: "Ground") -> tuple[float, ...] | None:
+    def note_given(self, giver: str) -> None:
+        """Note that the usage of a queue, and of all above it, is less now."""
+        find_parting = self._rules.find_parting
+        parting = find_parting(self._taker, giver)
+        if parting.has_common:
+            self._grounds.clear()
+            self._ranks.clear()
+            return
+        top = parting.givers[-1]
+        for other in list(self._ranks):
+            if find_parting(self._taker, other).givers[-1] is top:
+                del self._ranks[other]
+
+    def _rank_giver(self, giver: str) -> tuple[float, ...] | None:
         """Return how early a queue gives, the largest first; None where it may keep all it has."""
+        parting = self._rules.find_parting(self._taker, giver)
+        level = parting.takers[-1].name
+        ground = self._grounds.get(level)
+        if ground is None:
+            ground = self._grounds[level] = self._judge_ground(parting.takers)
+        if ground is Ground.NONE:
+            return None
         rank: list[float] = []
-        for queue in reversed(givers):
+        for queue in reversed(parting.givers):
             excess = self._rules.find_excess(queue)
             if not (excess.over_quota if ground is Ground.QUOTA else excess.over_kept):
                 return None

@@ -4,7 +4,7 @@ A gang's surplus goes first, the highest rank before the others, and only then t
 queue the lower priority goes first, at one priority surplus before minimums, then the younger.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduling.gangs import GangBook
@@ -75,6 +75,7 @@ class VictimQueues:
         self._shapes = shapes
         self._gangs: dict[str, list[GangBook]] = {}
         self._entries: dict[str, Sequence[VictimEntry]] = {}
+        self._devices: dict[tuple[str, int], Mapping[str, int]] = {}
         for gang in gangs:
             if gang.active_count and not gang.is_exempt:
                 self._gangs.setdefault(gang.queue, []).append(gang)
@@ -90,6 +91,24 @@ class VictimQueues:
                 self._build_entries(queue), key=lambda entry: entry.order
             )
         return entries
+
+    def count_devices_below(self, queue: str, priority: int) -> Mapping[str, int]:
+        """Return how many devices what is below a priority has, by node; {} without any such.
+
+        Shared ones count as if nobody else had a part of them.
+        """
+        key = queue, priority
+        if key not in self._devices:
+            gangs = {
+                entry.running.gang.key: entry.running.gang
+                for entry in self.list_entries(queue)
+                if entry.running.gang.priority < priority
+            }
+            devices: dict[str, int] = {}
+            for pod in (pod for gang in gangs.values() for pod in gang.placed.values()):
+                devices[pod.node] = devices.get(pod.node, 0) + len(pod.devices)
+            self._devices[key] = devices
+        return self._devices[key]
 
     def build_unit(self, entry: VictimEntry) -> VictimUnit | None:
         """Take the next pods of an entry out of their gang; None when there are no more."""
