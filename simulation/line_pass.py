@@ -1,11 +1,11 @@
 """A scheduling pass over lines of equal gangs, whose places are taken at once.
 
 The rules are those of `scheduling`. What is left out: why something is refused, and, where many
-wait, the turns of those who plainly get nothing. Those who give way leave at once, and the room
+wait, the turns of those who get nothing and decide nobody's turn. Those who give way leave at once, and the room
 that others wait for is theirs at the same moment.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduling.cluster_room import ClusterRoom, Fit, Place
@@ -20,12 +20,12 @@ from scheduling.refusals import NO_ROOM
 from scheduling.scheduling_pass import PassState, SchedulingPass
 from scheduling.shapes import ShapeCounts, ShapeTable
 from scheduling.shortages import ShortageReports
-from scheduling.state import Amounts, PodShape, Preemptibility
-from simulation.lines import DemandKey, Demands, Line, Lines, list_demands
+from scheduling.state import Amounts, Number, PodShape, Preemptibility
+from simulation.lines import Demands, Line, Lines
 
 NOWHERE = Refusal(NO_ROOM, "", "")
 
-SHORT_BOUNDS = SearchBounds(victims=64, vain_steps=100, late_victims=16)
+SHORT_BOUNDS = SearchBounds(victims=64, vain_steps=100, late_victims=64)
 """How long a pass searches for those who give way where many wait; a real one searches longer."""
 
 PATIENCE_SECONDS = 600.0
@@ -81,15 +81,21 @@ class LinePass(SchedulingPass):
         self.changes = Changes()
         self._plan = plan
         self._lines = lines
-        self._rooms: dict[DemandKey, tuple[int, bool]] = {}
-        """The version of the room, and whether there may be room for such pods in it."""
+        self._fits: dict[int, tuple[int, bool]] = {}
+        """The version of the room, and whether something may fit in, by the id of its demands."""
 
     def run(self, running: Sequence[GangBook]) -> Changes:
         """Place what finds a place, then let others give way to what does not."""
-        takers = self._list_takers(running)
-        self._place_lines(takers)
-        if self.refused:
-            self._let_give_way(running)
+        plan = self._plan
+        may_search = any(map(_may_give_way, running)) and plan.search_at <= plan.now
+        bounds = USUAL_BOUNDS if plan.is_thorough else SHORT_BOUNDS
+        giving_way = GivingWay(self, running if may_search else (), bounds=bounds)
+        is_short = may_search and not plan.is_thorough
+        self._place_lines(self._list_takers(giving_way) if is_short else {})
+        if is_short:
+            self._refuse_movers()
+        if self.refused and may_search:
+            self._let_give_way(giving_way)
         return self.changes
 
     def _note_started(self, gang: GangBook, places: Sequence[Place], is_core: bool) -> None:
@@ -120,7 +126,11 @@ class LinePass(SchedulingPass):
         missing = set(takers)
         is_thorough = self._plan.is_thorough
         pops = placed = 0
-        while (hopeful or missing or is_thorough) and (candidate := turns.pop()) is not None:
+        behind_it: Candidate | None = None
+        while (hopeful or missing or is_thorough) and (
+            candidate := behind_it or turns.pop()
+        ) is not None:
+            behind_it = None
             gang = candidate.gang
             pops += 1
             if placed and pops % POPS_PER_CHECK == 0:
@@ -132,15 +142,19 @@ class LinePass(SchedulingPass):
             if demands is not None and self._place(candidate, demands):
                 for following in self._list_following(gang):
                     turns.push(following)
-                    hopeful[following.gang.key] = list_demands(following)
+                    hopeful[following.gang.key] = self._lines.find_demands(following)
                 placed += 1
-            elif gang.key in takers or is_thorough:
+                turns.refresh(gang.queue)
+                continue
+            if gang.key in takers or is_thorough:
                 # What one gives up another may want, and what is left over anybody.
                 self.refused.append(candidate)
                 follower = self._find_follower(behind, gang)
                 if follower is not None:
                     turns.push(follower)
-            turns.refresh(gang.queue)
+            behind_it = turns.pop_behind(candidate)
+            if behind_it is None:
+                turns.refresh(gang.queue)
 
     def _place(self, candidate: Candidate, demands: Demands) -> bool:
         """Place the next pods of a gang, and return whether they found a place."""
@@ -151,22 +165,20 @@ class LinePass(SchedulingPass):
     def _list_candidates(
         self, takers: Mapping[str, Line]
     ) -> tuple[Sequence[Candidate], dict[str, Demands]]:
-        """Return the next pods of the heads that take part, and what those want who may find room.
-
-        What a queue wants next decides whose turn it is, so a real pass has all of them.
-        """
-        candidates = []
+        """Return whose turn has to be found, and what those want for whom there may be room."""
         hopeful = {}
-        for line in self._lines.list_lines():
-            head = self._lines.find_head(line)
-            candidate = head and self._find_first(line, head)
-            if candidate:
-                if self._may_fit_any(line.demands):
-                    hopeful[candidate.gang.key] = line.demands
-                elif not (self._plan.is_thorough or candidate.gang.key in takers):
-                    continue
-                candidates.append(candidate)
-        return candidates, hopeful
+        queues: dict[str, list[tuple[Candidate, Line]]] = {}
+        for line, candidate in self._lines.list_heads(self._find_usable, self.state.shapes):
+            gang = candidate.gang
+            queues.setdefault(gang.queue, []).append((candidate, line))
+            if self._may_fit_any(line.demands):
+                hopeful[gang.key] = line.demands
+        if self._plan.is_thorough:
+            return [candidate for heads in queues.values() for candidate, _ in heads], hopeful
+        if not (hopeful or takers):
+            return [], hopeful
+        kept = hopeful.keys() | takers.keys()
+        return [one for heads in queues.values() for one in _list_deciding(heads, kept)], hopeful
 
     def _list_following(self, gang: GangBook) -> Iterator[Candidate]:
         """Return the next pods of a gang that was placed, and those of who was behind it."""
@@ -175,7 +187,8 @@ class LinePass(SchedulingPass):
             yield following
         behind = self._lines.take_head(gang)
         if behind is not None:
-            following = self._find_first(*behind)
+            shapes = self.state.shapes
+            following = self._lines.find_candidate(*behind, self._find_usable, shapes)
             if following is not None:
                 yield following
 
@@ -193,19 +206,14 @@ class LinePass(SchedulingPass):
         return self._find_usable(after)
 
     def _may_fit_any(self, demands: Demands) -> bool:
-        return any(self._may_fit(key, counts) for key, counts in demands.items())
-
-    def _may_fit(self, key: DemandKey, counts: ShapeCounts) -> bool:
+        """Return whether there may be room for one of the sets of a line."""
         room = self.state.room
-        known = self._rooms.get(key)
+        known = self._fits.get(id(demands))
         if known is not None and (known[0] == room.version or not known[1]):
             return known[1]
-        may_fit = not room.is_too_small(counts, at_once=True)
-        self._rooms[key] = room.version, may_fit
+        may_fit = not all(room.is_too_small(each, at_once=True) for each in demands.values())
+        self._fits[id(demands)] = room.version, may_fit
         return may_fit
-
-    def _find_first(self, line: Line, head: GangBook) -> Candidate | None:
-        return line.find_candidate(head, self._find_usable, self.state.shapes)
 
     def _find_usable(self, gang: GangBook) -> Candidate | None:
         try:
@@ -214,10 +222,8 @@ class LinePass(SchedulingPass):
             return None
         return self.find_candidate(gang)
 
-    def _let_give_way(self, running: Sequence[GangBook]) -> None:
+    def _let_give_way(self, giving_way: GivingWay) -> None:
         """Let others give way to those that were refused."""
-        bounds = USUAL_BOUNDS if self._plan.is_thorough else SHORT_BOUNDS
-        giving_way = GivingWay(self, running, bounds=bounds)
         for _ in giving_way.make_room():
             pass
         for eviction in self.outcome.evictions:
@@ -226,30 +232,34 @@ class LinePass(SchedulingPass):
             passed = max(self._plan.now - self._plan.begin, PATIENCE_SECONDS)
             self._plan.search_at = self._plan.now + self._plan.patience * passed
 
-    def _list_takers(self, running: Iterable[GangBook]) -> Mapping[str, Line]:
-        """Return the lines for whose head others may give way, or move, as far as is plain.
+    def _list_takers(self, giving_way: GivingWay) -> Mapping[str, Line]:
+        """Return the lines for whose head others may give way, as far as is plain.
 
         They are by the key of the head. Nothing is searched here.
         """
-        if self._plan.search_at > self._plan.now:
-            return {}
-        lowest = _find_lowest_priorities(running)
-        if not lowest:
-            return {}
         claims = _Claims(self.state.queues, ReclaimRules(self.state.queues, self.fair_shares))
         takers = {}
-        for line in self._lines.list_lines():
-            head = self._lines.find_head(line)
-            candidate = head and self._find_first(line, head)
-            if not (head and candidate):
-                continue
-            if (
-                lowest.get(head.queue, head.priority) < head.priority
-                or claims.allow(head.queue, line.wanted)
-                or self._may_move_others(line, candidate)
+        for line, candidate in self._lines.list_heads(self._find_usable, self.state.shapes):
+            head = candidate.gang
+            if claims.allow(head.queue, line.wanted) or any(
+                giving_way.may_preempt(head, counts) for counts in line.demands.values()
             ):
                 takers[head.key] = line
         return takers
+
+    def _refuse_movers(self) -> None:
+        """Note those for whom others may move, by what room is left after all were placed."""
+        refused = {candidate.gang.key for candidate in self.refused}
+        movers = [
+            candidate
+            for line, candidate in self._lines.list_heads(self._find_usable, self.state.shapes)
+            if candidate.gang.key not in refused and self._may_move_others(line, candidate)
+        ]
+        turns = QueueTurns(self.state.queues, self.fair_shares, self._sum_candidate)
+        turns.fill(movers)
+        while (candidate := turns.pop()) is not None:
+            self.refused.append(candidate)
+            turns.refresh(candidate.gang.queue)
 
     def _may_move_others(self, line: Line, candidate: Candidate) -> bool:
         """Return whether there is enough room for a head, in parts that others are between."""
@@ -279,13 +289,32 @@ class QuietShortages(ShortageReports):
         return NOWHERE
 
 
-def _find_lowest_priorities(running: Iterable[GangBook]) -> dict[str, int]:
-    """Return the lowest priority of running work that may be taken back, by queue."""
-    lowest: dict[str, int] = {}
-    for book in running:
-        if book.preemptibility is not Preemptibility.NON_PREEMPTIBLE and not book.is_exempt:
-            lowest[book.queue] = min(book.priority, lowest.get(book.queue, book.priority))
-    return lowest
+def _list_deciding(
+    heads: list[tuple[Candidate, Line]], kept: Collection[str]
+) -> Iterator[Candidate]:
+    """Yield those of a queue who decide whose turn it is.
+
+    These are those who are kept, and of others who want more than anybody before them: a queue's
+    turn comes by what its first candidate wants. Whoever wants less than one who was refused is
+    refused right after it.
+    """
+    heads.sort(key=lambda each: each[0].order)
+    most: dict[str, Number] = {}
+    for candidate, line in heads:
+        if candidate.gang.key in kept:
+            most = {}
+        elif all(amount <= most.get(name, 0) for name, amount in line.wanted.items()):
+            continue
+        else:
+            most |= {
+                name: amount for name, amount in line.wanted.items() if amount > most.get(name, 0)
+            }
+        yield candidate
+
+
+def _may_give_way(book: GangBook) -> bool:
+    """Return whether running work may be taken back."""
+    return book.preemptibility is not Preemptibility.NON_PREEMPTIBLE and not book.is_exempt
 
 
 class _Claims:

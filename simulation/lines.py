@@ -5,7 +5,7 @@ what `SchedulingPass` concludes as well, one gang after the other.
 """
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from scheduling.gangs import Candidate, GangBook
 from scheduling.shapes import ShapeCounts, ShapeTable, count_shapes
@@ -23,7 +23,7 @@ FindCandidate = Callable[[GangBook], Candidate | None]
 class Line:
     """Gangs that want the same in the same queue, in the order of the queue."""
 
-    __slots__ = ("_candidate", "demands", "entries", "key", "wanted")
+    __slots__ = ("candidate", "demands", "entries", "key", "wanted")
 
     def __init__(self, key: LineKey) -> None:
         self.key = key
@@ -32,19 +32,8 @@ class Line:
         """What the sets of pods want, one of which has to find room; {} until it is known."""
         self.wanted: Amounts = {}
         """What its queue would be charged for the first set of pods."""
-        self._candidate: Candidate | None = None
-
-    def find_candidate(
-        self, head: GangBook, find: FindCandidate, shapes: ShapeTable
-    ) -> Candidate | None:
-        """Return the next pods of the head, as they were found before if it is still the head."""
-        candidate = self._candidate
-        if candidate is None or candidate.gang is not head or head.sorted_waiting is None:
-            candidate = self._candidate = find(head)
-            if candidate is not None:
-                self.demands = list_demands(candidate)
-                self.wanted = shapes.sum_charges(candidate.pod_sets[0].counts)
-        return candidate
+        self.candidate: Candidate | None = None
+        """The next pods of the head, as they were found last."""
 
 
 class Lines:
@@ -52,31 +41,56 @@ class Lines:
 
     def __init__(self) -> None:
         self._lines: dict[LineKey, Line] = {}
-        self._keys: dict[str, LineKey] = {}
+        self._gang_lines: dict[str, Line] = {}
         """The line of each gang, by the gang's key."""
+        self._demands: dict[frozenset[DemandKey], Demands] = {}
+        """One object for all lines whose heads want the same."""
 
     def add_gang(self, book: GangBook) -> None:
         """Put a gang into its line, or into another one when it wants something else now."""
         key = build_line_key(book)
-        if self._keys.get(book.key) == key:
-            return
-        self._keys[book.key] = key
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = Line(key)
+        elif self._gang_lines.get(book.key) is line:
+            return
+        self._gang_lines[book.key] = line
         heapq.heappush(line.entries, (book.order, book))
 
     def remove_gang(self, book: GangBook) -> None:
         """Take a gang out; its entry is dropped when it comes to the head."""
-        self._keys.pop(book.key, None)
+        self._gang_lines.pop(book.key, None)
 
-    def list_lines(self) -> Sequence[Line]:
-        return list(self._lines.values())
+    def list_heads(
+        self, find: FindCandidate, shapes: ShapeTable
+    ) -> Iterator[tuple[Line, Candidate]]:
+        """Yield the lines with the next pods of their heads, where these can be tried."""
+        for line in list(self._lines.values()):
+            head = self.find_head(line)
+            candidate = head and self.find_candidate(line, head, find, shapes)
+            if candidate:
+                yield line, candidate
+
+    def find_candidate(
+        self, line: Line, head: GangBook, find: FindCandidate, shapes: ShapeTable
+    ) -> Candidate | None:
+        """Return the next pods of the head, as they were found before if it is still the head."""
+        candidate = line.candidate
+        if candidate is None or candidate.gang is not head or head.sorted_waiting is None:
+            candidate = line.candidate = find(head)
+            if candidate is not None:
+                line.demands = self.find_demands(candidate)
+                line.wanted = shapes.sum_charges(candidate.pod_sets[0].counts)
+        return candidate
+
+    def find_demands(self, candidate: Candidate) -> Demands:
+        """Return what the sets of pods want; one object for all that want the same."""
+        demands = {frozenset(pods.counts.items()): pods.counts for pods in candidate.pod_sets}
+        return self._demands.setdefault(frozenset(demands), demands)
 
     def take_head(self, book: GangBook) -> tuple[Line, GangBook] | None:
         """Take a gang that has been placed out of its line; return the line and who is next."""
-        key = self._keys.pop(book.key, None)
-        line = None if key is None else self._lines.get(key)
+        line = self._gang_lines.pop(book.key, None)
         if line is None:
             return None
         head = self.find_head(line)
@@ -84,22 +98,21 @@ class Lines:
 
     def list_behind(self, head: GangBook, count: int) -> Sequence[GangBook]:
         """Return the next `count` gangs behind the first of its line."""
-        key = self._keys.get(head.key)
-        line = None if key is None else self._lines.get(key)
+        line = self._gang_lines.get(head.key)
         if line is None or len(line.entries) == 1:
             return []
         books: list[GangBook] = []
         for _, book in heapq.nsmallest(count + 1, line.entries, key=lambda entry: entry[0]):
-            if self._keys.get(book.key) == key and book is not head and book not in books:
+            if self._gang_lines.get(book.key) is line and book is not head and book not in books:
                 books.append(book)
         return books
 
     def find_head(self, line: Line) -> GangBook | None:
         """Return the first gang of a line; forget the line when there is none."""
-        entries, keys = line.entries, self._keys
+        entries, lines = line.entries, self._gang_lines
         while entries:
             book = entries[0][1]
-            if keys.get(book.key) == line.key:
+            if lines.get(book.key) is line:
                 return book
             heapq.heappop(entries)
         self._lines.pop(line.key, None)
@@ -120,7 +133,3 @@ def build_line_key(book: GangBook) -> LineKey:
         frozenset(count_shapes(book.waiting.values()).items()),
         book.created_at if book.preemption_delay > 0 else None,
     )
-
-
-def list_demands(candidate: Candidate) -> Demands:
-    return {frozenset(pods.counts.items()): pods.counts for pods in candidate.pod_sets}
