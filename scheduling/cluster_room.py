@@ -269,7 +269,10 @@ class ClusterRoom:
         if not places.ranks:
             return None
         _, index = min(places.ranks.values())
-        return self.rooms[index], places.devices[index]
+        room = self.rooms[index]
+        devices = room.find_devices(demand, at_once=at_once)
+        assert devices is not None
+        return room, devices
 
     def _list_places(self, demand: Demand, *, at_once: bool) -> "ShapePlaces":
         """Return where one pod finds room, looking only at nodes that have changed since."""
@@ -285,21 +288,22 @@ class ClusterRoom:
         for index in changed:
             room = self.rooms[index]
             idle = room.get_idle_count(at_once=at_once)
-            devices = None
-            if idle >= demand.whole and room.node.name not in demand.mismatches:
-                devices = room.find_devices(demand, at_once=at_once)
-            if devices is None:
-                places.remove_node(index)
-            else:
+            if (
+                idle >= demand.whole
+                and room.node.name not in demand.mismatches
+                and room.has_place(demand, at_once=at_once)
+            ):
                 most = room.count_most(demand, at_once=at_once)
-                places.put_node(index, _rank_room(room, demand, idle), devices, most)
+                places.put_node(index, _rank_room(room, demand, idle), most)
+            else:
+                places.remove_node(index)
         return places
 
 
 class ShapePlaces:
     """The nodes that have room for one pod of a shape."""
 
-    __slots__ = ("_most", "devices", "most", "position", "ranks")
+    __slots__ = ("_most", "most", "position", "ranks")
 
     def __init__(self) -> None:
         self.most = 0
@@ -309,25 +313,19 @@ class ShapePlaces:
         """How many changes of nodes it knows."""
         self.ranks: dict[int, tuple[tuple[Number, ...], int]] = {}
         """How much each node is preferred, by its index: the smallest most."""
-        self.devices: dict[int, tuple[int, ...]] = {}
-        """The devices that such a pod gets there."""
 
     def copy(self) -> "ShapePlaces":
         copy = ShapePlaces()
         copy.most, copy.position = self.most, self.position
         copy._most, copy.ranks = dict(self._most), dict(self.ranks)
-        copy.devices = dict(self.devices)
         return copy
 
     def get_most(self, index: int) -> int:
         """Return a number of pods of which no more find room on a node."""
         return self._most.get(index, 0)
 
-    def put_node(
-        self, index: int, rank: tuple[Number, ...], devices: tuple[int, ...], most: int
-    ) -> None:
+    def put_node(self, index: int, rank: tuple[Number, ...], most: int) -> None:
         self.ranks[index] = rank, index
-        self.devices[index] = devices
         self.most += most - self._most.get(index, 0)
         self._most[index] = most
 

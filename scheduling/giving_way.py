@@ -56,6 +56,13 @@ class SearchBounds:
     vain_steps: int = MAX_VAIN_STEPS
     late_victims: int = MAX_LATE_VICTIMS
 
+    def find_most(self, action: Action, vain_steps: int) -> int:
+        """Return how many pods are tried for one gang after so many steps in vain."""
+        is_late = vain_steps >= self.vain_steps
+        if action is Action.CONSOLIDATE:
+            return MAX_LATE_VICTIMS if is_late else MAX_MOVED
+        return self.late_victims if is_late else self.victims
+
 
 USUAL_BOUNDS = SearchBounds()
 
@@ -231,9 +238,7 @@ class GivingWay:
             return None
         plan = EvictionPlan(self._state)
         version = self._state.room.version
-        most = MAX_MOVED if action is Action.CONSOLIDATE else self._bounds.victims
-        if self._vain_steps >= self._bounds.vain_steps:
-            most = self._bounds.late_victims
+        most = self._bounds.find_most(action, self._vain_steps)
         for unit in self._choose_units(action, candidate.gang, wanted):
             yield
             if plan.pod_count + len(unit.pods) > most:

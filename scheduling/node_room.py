@@ -80,6 +80,12 @@ class NodeRoom:
         later = self.later.devices.idle_count
         return min(self.now.devices.idle_count, later) if at_once else later
 
+    def has_place(self, demand: Demand, *, at_once: bool) -> bool:
+        """Return whether `find_devices` finds some, where enough are idle for the whole ones."""
+        if demand.share is not None or (at_once and self.later is not self.now):
+            return self.find_devices(demand, at_once=at_once) is not None
+        return (self.now if at_once else self.later).has_amounts(demand)
+
     def find_devices(self, demand: Demand, *, at_once: bool) -> tuple[int, ...] | None:
         """Return the devices for a pod, () for one that needs none, None without room for it.
 

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterable
 
 from scheduling.gangs import Candidate
 from scheduling.queues import Queues, Shares, Turn
-from scheduling.state import Amounts
+from scheduling.state import Amounts, Queue
 
 SumCharges = Callable[[Candidate], Amounts]
+Entry = tuple[tuple[int, int, float, int, str], Candidate, Amounts]
+"""The order of a candidate in its queue, and what its queue would be charged for it."""
 
 
 class QueueTurns:
@@ -20,7 +22,7 @@ class QueueTurns:
         self._queues = queues
         self._fair_shares = fair_shares
         self._sum_charges = sum_charges
-        self._heaps: dict[str, list[tuple[object, Candidate]]] = {}
+        self._heaps: dict[str, list[Entry]] = {}
         self._keys: dict[str, dict[str, tuple[Turn, float, str]]] = {}
         """By parent and child, for the queues below which somebody waits. Of queues whose turn it
         is equally the one whose next work is older goes first.
@@ -32,22 +34,26 @@ class QueueTurns:
         """Take over all candidates, whose queues can all be used."""
         for candidate in candidates:
             heap = self._heaps.setdefault(candidate.gang.queue, [])
-            heap.append((candidate.order, candidate))
+            heap.append(self._build_entry(candidate))
+        depths: dict[str, tuple[int, Queue]] = {}
         for name, heap in self._heaps.items():
             heapq.heapify(heap)
-            self.refresh(name)
+            for depth, queue in enumerate(reversed(self._queues.get_chain(name))):
+                depths[queue.name] = depth, queue
+        for _, queue in sorted(depths.values(), key=lambda each: each[0], reverse=True):
+            self._refresh_queue(queue)
+        self._refresh_root()
 
     def push(self, candidate: Candidate) -> None:
         heap = self._heaps.setdefault(candidate.gang.queue, [])
-        heapq.heappush(heap, (candidate.order, candidate))
+        heapq.heappush(heap, self._build_entry(candidate))
 
     def pop(self) -> Candidate | None:
         """Return the next candidate; `refresh` of its queue must follow. None without any."""
         leaf = self._firsts.get("")
         if leaf is None:
             return None
-        _, candidate = heapq.heappop(self._heaps[leaf])
-        return candidate
+        return heapq.heappop(self._heaps[leaf])[1]
 
     def pop_behind(self, refused: Candidate) -> Candidate | None:
         """Return who is behind a refused candidate, where its turn comes at once.
@@ -57,33 +63,45 @@ class QueueTurns:
         heap = self._heaps[refused.gang.queue]
         if not heap:
             return None
-        most, wanted = self._sum_charges(refused), self._sum_charges(heap[0][1])
-        if all(amount <= most.get(name, 0) for name, amount in wanted.items()):
+        most = self._sum_charges(refused)
+        if all(amount <= most.get(name, 0) for name, amount in heap[0][2].items()):
             return heapq.heappop(heap)[1]
         return None
 
     def refresh(self, leaf: str) -> None:
         """Compute the keys of a leaf queue and all above it again."""
-        heap = self._heaps.get(leaf)
-        first: str | None = leaf if heap else None
-        known: str | None = None
-        wanted: Amounts = {}
         for queue in self._queues.get_chain(leaf):
-            siblings = self._keys.setdefault(queue.parent, {})
-            if first is None:
-                siblings.pop(queue.name, None)
-                self._firsts.pop(queue.name, None)
-            else:
-                candidate = self._heaps[first][0][1]
-                if first != known:
-                    known, wanted = first, self._sum_charges(candidate)
-                share = self._fair_shares.get(queue.name, {})
-                turn = self._queues.compute_turn(queue, wanted, share)
-                siblings[queue.name] = turn, candidate.gang.created_at, queue.name
-                self._firsts[queue.name] = first
-            chosen = min(siblings, key=siblings.__getitem__, default=None)
-            first = None if chosen is None else self._firsts[chosen]
+            self._refresh_queue(queue)
+        self._refresh_root()
+
+    def _build_entry(self, candidate: Candidate) -> Entry:
+        return candidate.order, candidate, self._sum_charges(candidate)
+
+    def _refresh_queue(self, queue: Queue) -> None:
+        """Compute the key of a queue again, of whose children all have theirs."""
+        name = queue.name
+        siblings = self._keys.setdefault(queue.parent, {})
+        first = self._find_first(name)
+        if first is None:
+            siblings.pop(name, None)
+            self._firsts.pop(name, None)
+            return
+        _, candidate, wanted = self._heaps[first][0]
+        turn = self._queues.compute_turn(queue, wanted, self._fair_shares.get(name, {}))
+        siblings[name] = turn, candidate.gang.created_at, name
+        self._firsts[name] = first
+
+    def _refresh_root(self) -> None:
+        first = self._find_first("")
         if first is None:
             self._firsts.pop("", None)
         else:
             self._firsts[""] = first
+
+    def _find_first(self, name: str) -> str | None:
+        """Return the leaf whose turn it is in or below a queue, None where nobody waits."""
+        heap = self._heaps.get(name)
+        if heap is not None:
+            return name if heap else None
+        keys = self._keys.get(name)
+        return self._firsts[min(keys, key=keys.__getitem__)] if keys else None

@@ -1,8 +1,8 @@
 """A scheduling pass over lines of equal gangs, whose places are taken at once.
 
 The rules are those of `scheduling`. What is left out: why something is refused, and, where many
-wait, the turns of those who get nothing and decide nobody's turn. Those who give way leave at once, and the room
-that others wait for is theirs at the same moment.
+wait, the turns of those who get nothing and decide nobody's turn. Those who give way leave at once,
+and the room that others wait for is theirs at the same moment.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

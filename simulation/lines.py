@@ -65,7 +65,16 @@ class Lines:
         self, find: FindCandidate, shapes: ShapeTable
     ) -> Iterator[tuple[Line, Candidate]]:
         """Yield the lines with the next pods of their heads, where these can be tried."""
+        lines = self._gang_lines
         for line in list(self._lines.values()):
+            known, entries = line.candidate, line.entries
+            # Most often nothing has changed in a line.
+            if known is not None and entries:
+                gang = known.gang
+                is_head = entries[0][1] is gang and lines.get(gang.key) is line
+                if is_head and gang.sorted_waiting is not None:
+                    yield line, known
+                    continue
             head = self.find_head(line)
             candidate = head and self.find_candidate(line, head, find, shapes)
             if candidate:
