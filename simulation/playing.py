@@ -260,6 +260,8 @@ class Player:
                 self._expect_end(book)
             if book.waiting:
                 self._lines.add_gang(book)
+            else:
+                self._lines.remove_gang(book)
 
     def _evict(self, book: GangBook, uids: Iterable[str]) -> None:
         for uid in uids:

@@ -135,6 +135,20 @@ def test_a_reclaim_is_foreseen() -> None:
     assert found["late"].likely == 0.0
 
 
+@pytest.mark.parametrize("precision", [EXACT, THOROUGH, COARSE, COARSEST])
+def test_those_behind_who_took_from_others_wait_no_longer(precision: Precision) -> None:
+    gangs = [
+        *(make_gang(f"over-{index}", "a", 1, on=["n1"]) for index in range(2)),
+        *(make_gang(f"equal-{index}", "b", 1, created_at=NOW - 100 + index) for index in range(4)),
+    ]
+    queues = [make_queue("a"), make_queue("b", quota=2)]
+    state = make_state([make_node("n1", 2)], queues, gangs)
+    lengths = {gang.key: runs(HOUR) for gang in gangs} | {"equal-1": runs(5 * HOUR)}
+    found = forecast_starts(state, lengths, seed=1, precision=precision)
+    starts = [found[f"equal-{index}"].likely for index in range(4)]
+    assert starts == [0.0, 0.0, HOUR, 2 * HOUR]
+
+
 @pytest.mark.parametrize("precision", [THOROUGH, COARSE, COARSEST])
 def test_what_gets_no_room_decides_whose_turn_it_is(precision: Precision) -> None:
     """Were the first of a not too large for its share, the small one would be the oldest."""
