@@ -5,13 +5,13 @@ wait, the turns of those who get nothing and decide nobody's turn. Those who giv
 and the room that others wait for is theirs at the same moment.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduling.cluster_room import ClusterRoom, Fit, Place
-from scheduling.decision import Refusal
+from scheduling.decision import Action, Refusal
 from scheduling.gangs import SURPLUS_PODS, Candidate, GangBook
-from scheduling.giving_way import USUAL_BOUNDS, GivingWay, SearchBounds
+from scheduling.giving_way import ACTIONS, GivingWay, SearchBounds
 from scheduling.node_shortages import CountPlaced
 from scheduling.queue_turns import QueueTurns
 from scheduling.queues import NoQueue, Queues
@@ -20,8 +20,8 @@ from scheduling.refusals import NO_ROOM
 from scheduling.scheduling_pass import PassState, SchedulingPass
 from scheduling.shapes import ShapeCounts, ShapeTable
 from scheduling.shortages import ShortageReports
-from scheduling.state import Amounts, Number, PodShape, Preemptibility
-from simulation.lines import Demands, Line, Lines
+from scheduling.state import Amounts, PodShape, Preemptibility
+from simulation.lines import Demands, Head, Line, Lines, list_deciding
 
 NOWHERE = Refusal(NO_ROOM, "", "")
 
@@ -54,11 +54,17 @@ class Plan:
     shapes: ShapeTable
     search_at: float = 0.0
     """When it is worth it to search for those who give way."""
+    vain_until: dict[str, float] = field(default_factory=dict)
+    """Until when it is not searched again for whom others give way, by the key of a gang."""
     just_started: set[str] = field(default_factory=set)
     """Keys of the gangs that others gave way to at this moment: a real pass has kept places for
     them, and takes nothing from them."""
     mismatched: dict[PodShape, bool] = field(default_factory=dict)
     """Whether no node accepts pods of a shape: that does not change in time."""
+
+    def find_patience_end(self) -> float:
+        """Return when what is in vain now is worth another try."""
+        return self.now + self.patience * max(self.now - self.begin, PATIENCE_SECONDS)
 
 
 @dataclass(slots=True)
@@ -87,15 +93,22 @@ class LinePass(SchedulingPass):
     def run(self, running: Sequence[GangBook]) -> Changes:
         """Place what finds a place, then let others give way to what does not."""
         plan = self._plan
-        may_search = any(map(_may_give_way, running)) and plan.search_at <= plan.now
-        bounds = USUAL_BOUNDS if plan.is_thorough else SHORT_BOUNDS
-        giving_way = GivingWay(self, running if may_search else (), bounds=bounds)
-        is_short = may_search and not plan.is_thorough
-        self._place_lines(self._list_takers(giving_way) if is_short else {})
-        if is_short:
-            self._refuse_movers()
-        if self.refused and may_search:
+        if not any(map(_may_give_way, running)):
+            self._place_lines({})
+        elif plan.is_thorough:
+            self._place_lines({})
+            self._let_give_way(GivingWay(self, running))
+        else:
+            is_due = plan.search_at <= plan.now
+            actions = ACTIONS if is_due else (Action.RECLAIM,)
+            giving_way = GivingWay(self, running, actions, SHORT_BOUNDS)
+            self._place_lines(self._list_takers(giving_way, is_due=is_due))
+            if is_due:
+                self._refuse_movers()
+                plan.search_at = plan.find_patience_end()
             self._let_give_way(giving_way)
+            end = plan.find_patience_end()
+            plan.vain_until |= {candidate.gang.key: end for candidate in self.refused}
         return self.changes
 
     def _note_started(self, gang: GangBook, places: Sequence[Place], is_core: bool) -> None:
@@ -166,19 +179,32 @@ class LinePass(SchedulingPass):
         self, takers: Mapping[str, Line]
     ) -> tuple[Sequence[Candidate], dict[str, Demands]]:
         """Return whose turn has to be found, and what those want for whom there may be room."""
-        hopeful = {}
-        queues: dict[str, list[tuple[Candidate, Line]]] = {}
-        for line, candidate in self._lines.list_heads(self._find_usable, self.state.shapes):
-            gang = candidate.gang
-            queues.setdefault(gang.queue, []).append((candidate, line))
-            if self._may_fit_any(line.demands):
-                hopeful[gang.key] = line.demands
+        hopeful: dict[str, Demands] = {}
+        queues = list(self._list_queues())
+        kept: dict[str, set[str]] = {}
+        for name, heads in queues:
+            for candidate, line in heads:
+                key = candidate.gang.key
+                if self._may_fit_any(line.demands):
+                    hopeful[key] = line.demands
+                elif key not in takers:
+                    continue
+                kept.setdefault(name, set()).add(key)
         if self._plan.is_thorough:
-            return [candidate for heads in queues.values() for candidate, _ in heads], hopeful
-        if not (hopeful or takers):
-            return [], hopeful
-        kept = hopeful.keys() | takers.keys()
-        return [one for heads in queues.values() for one in _list_deciding(heads, kept)], hopeful
+            return [candidate for _, heads in queues for candidate, _ in heads], hopeful
+        if len(kept) < 2:
+            # Nobody else's turn matters.
+            queues = [(name, heads) for name, heads in queues if name in kept]
+        candidates: list[Candidate] = []
+        for name, heads in queues:
+            if name in kept:
+                candidates += list_deciding(heads, kept[name])
+            else:
+                candidates += self._lines.list_deciding(name)
+        return candidates, hopeful
+
+    def _list_queues(self) -> Iterator[tuple[str, Sequence[Head]]]:
+        return self._lines.list_queues(self._find_usable, self.state.shapes)
 
     def _list_following(self, gang: GangBook) -> Iterator[Candidate]:
         """Return the next pods of a gang that was placed, and those of who was behind it."""
@@ -224,27 +250,33 @@ class LinePass(SchedulingPass):
 
     def _let_give_way(self, giving_way: GivingWay) -> None:
         """Let others give way to those that were refused."""
+        if not self.refused:
+            return
         for _ in giving_way.make_room():
             pass
         for eviction in self.outcome.evictions:
             self.changes.evicted.setdefault(eviction.gang, []).append(eviction.pod)
-        if not self._plan.is_thorough:
-            passed = max(self._plan.now - self._plan.begin, PATIENCE_SECONDS)
-            self._plan.search_at = self._plan.now + self._plan.patience * passed
 
-    def _list_takers(self, giving_way: GivingWay) -> Mapping[str, Line]:
+    def _list_takers(self, giving_way: GivingWay, *, is_due: bool) -> Mapping[str, Line]:
         """Return the lines for whose head others may give way, as far as is plain.
 
         They are by the key of the head. Nothing is searched here.
         """
         claims = _Claims(self.state.queues, ReclaimRules(self.state.queues, self.fair_shares))
+        now, vain_until = self._plan.now, self._plan.vain_until
         takers = {}
-        for line, candidate in self._lines.list_heads(self._find_usable, self.state.shapes):
-            head = candidate.gang
-            if claims.allow(head.queue, line.wanted) or any(
-                giving_way.may_preempt(head, counts) for counts in line.demands.values()
-            ):
-                takers[head.key] = line
+        for name, heads in self._list_queues():
+            if not is_due and not claims.is_within_own(name):
+                continue
+            for candidate, line in heads:
+                head = candidate.gang
+                if not is_due and vain_until.get(head.key, 0.0) > now:
+                    continue
+                if claims.allow(name, line.wanted) or (
+                    is_due
+                    and any(giving_way.may_preempt(head, each) for each in line.demands.values())
+                ):
+                    takers[head.key] = line
         return takers
 
     def _refuse_movers(self) -> None:
@@ -252,7 +284,8 @@ class LinePass(SchedulingPass):
         refused = {candidate.gang.key for candidate in self.refused}
         movers = [
             candidate
-            for line, candidate in self._lines.list_heads(self._find_usable, self.state.shapes)
+            for _, heads in self._list_queues()
+            for candidate, line in heads
             if candidate.gang.key not in refused and self._may_move_others(line, candidate)
         ]
         turns = QueueTurns(self.state.queues, self.fair_shares, self._sum_candidate)
@@ -289,29 +322,6 @@ class QuietShortages(ShortageReports):
         return NOWHERE
 
 
-def _list_deciding(
-    heads: list[tuple[Candidate, Line]], kept: Collection[str]
-) -> Iterator[Candidate]:
-    """Yield those of a queue who decide whose turn it is.
-
-    These are those who are kept, and of others who want more than anybody before them: a queue's
-    turn comes by what its first candidate wants. Whoever wants less than one who was refused is
-    refused right after it.
-    """
-    heads.sort(key=lambda each: each[0].order)
-    most: dict[str, Number] = {}
-    for candidate, line in heads:
-        if candidate.gang.key in kept:
-            most = {}
-        elif all(amount <= most.get(name, 0) for name, amount in line.wanted.items()):
-            continue
-        else:
-            most |= {
-                name: amount for name, amount in line.wanted.items() if amount > most.get(name, 0)
-            }
-        yield candidate
-
-
 def _may_give_way(book: GangBook) -> bool:
     """Return whether running work may be taken back."""
     return book.preemptibility is not Preemptibility.NON_PREEMPTIBLE and not book.is_exempt
@@ -325,12 +335,20 @@ class _Claims:
         self._rules = rules
         self._claimable: dict[str, Amounts] = {}
 
+    def is_within_own(self, queue: str) -> bool:
+        """Return whether a queue is within what is its own now."""
+        return all(most >= 0 for most in self._get_claimable(queue).values())
+
     def allow(self, queue: str, wanted: Amounts) -> bool:
         """Return whether a queue stays within what is its own with what it wants."""
+        claimable = self._get_claimable(queue)
+        return all(wanted.get(name, 0) <= most for name, most in claimable.items())
+
+    def _get_claimable(self, queue: str) -> Amounts:
         claimable = self._claimable.get(queue)
         if claimable is None:
             claimable = self._claimable[queue] = self._find_claimable(queue)
-        return all(wanted.get(name, 0) <= most for name, most in claimable.items())
+        return claimable
 
     def _find_claimable(self, name: str) -> Amounts:
         """Return how much more of each bounded resource a queue may use within what is its own."""
@@ -338,6 +356,6 @@ class _Claims:
         used = self._queues.usage(name).allocated
         return {
             resource: bound - used.get(resource, 0)
-            for resource in queue.bounds
+            for resource in self._queues.list_shared(queue)
             if (bound := self._rules.find_allocatable(queue, resource)) is not None
         }

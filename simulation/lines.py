@@ -5,11 +5,11 @@ what `SchedulingPass` concludes as well, one gang after the other.
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from scheduling.gangs import Candidate, GangBook
 from scheduling.shapes import ShapeCounts, ShapeTable, count_shapes
-from scheduling.state import Amounts, PodShape, Preemptibility
+from scheduling.state import Amounts, Number, PodShape, Preemptibility
 
 LineKey = tuple[
     str, int, Preemptibility, int, int, float, bool, frozenset[tuple[PodShape, int]], float | None
@@ -36,11 +36,32 @@ class Line:
         """The next pods of the head, as they were found last."""
 
 
-class Lines:
-    """The gangs with pods that wait, in lines of equals."""
+Head = tuple[Candidate, Line]
+"""The next pods of the first gang of a line."""
+
+
+class QueueLines:
+    """The lines of one queue."""
+
+    __slots__ = ("deciding", "heads", "lines")
 
     def __init__(self) -> None:
-        self._lines: dict[LineKey, Line] = {}
+        self.lines: dict[LineKey, Line] = {}
+        self.heads: Sequence[Head] | None = None
+        """The heads that can be tried, in order; None when they have to be found anew."""
+        self.deciding: Sequence[Candidate] | None = None
+        """Those of them who decide whose turn it is, where all are refused."""
+
+    def forget_heads(self) -> None:
+        """Note that a line has changed."""
+        self.heads = self.deciding = None
+
+
+class Lines:
+    """The gangs with pods that wait, in lines of equals, by queue."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, QueueLines] = {}
         self._gang_lines: dict[str, Line] = {}
         """The line of each gang, by the gang's key."""
         self._demands: dict[frozenset[DemandKey], Demands] = {}
@@ -48,10 +69,12 @@ class Lines:
 
     def add_gang(self, book: GangBook) -> None:
         """Put a gang into its line, or into another one when it wants something else now."""
+        queue = self._queues.setdefault(book.queue, QueueLines())
+        queue.forget_heads()
         key = build_line_key(book)
-        line = self._lines.get(key)
+        line = queue.lines.get(key)
         if line is None:
-            line = self._lines[key] = Line(key)
+            line = queue.lines[key] = Line(key)
         elif self._gang_lines.get(book.key) is line:
             return
         self._gang_lines[book.key] = line
@@ -59,26 +82,36 @@ class Lines:
 
     def remove_gang(self, book: GangBook) -> None:
         """Take a gang out; its entry is dropped when it comes to the head."""
-        self._gang_lines.pop(book.key, None)
+        if self._gang_lines.pop(book.key, None) is not None:
+            self._queues[book.queue].forget_heads()
 
-    def list_heads(
+    def list_queues(
         self, find: FindCandidate, shapes: ShapeTable
-    ) -> Iterator[tuple[Line, Candidate]]:
-        """Yield the lines with the next pods of their heads, where these can be tried."""
-        lines = self._gang_lines
-        for line in list(self._lines.values()):
-            known, entries = line.candidate, line.entries
-            # Most often nothing has changed in a line.
-            if known is not None and entries:
-                gang = known.gang
-                is_head = entries[0][1] is gang and lines.get(gang.key) is line
-                if is_head and gang.sorted_waiting is not None:
-                    yield line, known
-                    continue
+    ) -> Iterator[tuple[str, Sequence[Head]]]:
+        """Yield the queues with the heads that can be tried, in their order."""
+        for name, queue in self._queues.items():
+            if queue.heads is None:
+                queue.heads = sorted(
+                    self._find_heads(queue, find, shapes), key=lambda head: head[0].order
+                )
+            if queue.heads:
+                yield name, queue.heads
+
+    def list_deciding(self, name: str) -> Sequence[Candidate]:
+        """Return who decides when the turn of a queue comes, of which all are refused."""
+        queue = self._queues[name]
+        if queue.deciding is None:
+            queue.deciding = list(list_deciding(queue.heads or (), ()))
+        return queue.deciding
+
+    def _find_heads(
+        self, queue: QueueLines, find: FindCandidate, shapes: ShapeTable
+    ) -> Iterator[Head]:
+        for line in list(queue.lines.values()):
             head = self.find_head(line)
             candidate = head and self.find_candidate(line, head, find, shapes)
             if candidate:
-                yield line, candidate
+                yield candidate, line
 
     def find_candidate(
         self, line: Line, head: GangBook, find: FindCandidate, shapes: ShapeTable
@@ -102,6 +135,7 @@ class Lines:
         line = self._gang_lines.pop(book.key, None)
         if line is None:
             return None
+        self._queues[book.queue].forget_heads()
         head = self.find_head(line)
         return None if head is None else (line, head)
 
@@ -124,8 +158,28 @@ class Lines:
             if lines.get(book.key) is line:
                 return book
             heapq.heappop(entries)
-        self._lines.pop(line.key, None)
+        self._queues[line.key[0]].lines.pop(line.key, None)
         return None
+
+
+def list_deciding(heads: Sequence[Head], kept: Collection[str]) -> Iterator[Candidate]:
+    """Yield those of a queue who decide whose turn it is.
+
+    These are those who are kept, and of others who want more than anybody before them: a queue's
+    turn comes by what its first candidate wants. Whoever wants less than one who was refused is
+    refused right after it.
+    """
+    most: dict[str, Number] = {}
+    for candidate, line in heads:
+        if candidate.gang.key in kept:
+            most = {}
+        elif all(amount <= most.get(name, 0) for name, amount in line.wanted.items()):
+            continue
+        else:
+            most |= {
+                name: amount for name, amount in line.wanted.items() if amount > most.get(name, 0)
+            }
+        yield candidate
 
 
 def build_line_key(book: GangBook) -> LineKey:
