@@ -93,7 +93,8 @@ class LinePass(SchedulingPass):
     def run(self, running: Sequence[GangBook]) -> Changes:
         """Place what finds a place, then let others give way to what does not."""
         plan = self._plan
-        if not any(map(_may_give_way, running)):
+        is_repeated = bool(plan.just_started) and not plan.is_thorough
+        if is_repeated or not any(map(_may_give_way, running)):
             self._place_lines({})
         elif plan.is_thorough:
             self._place_lines({})
@@ -136,7 +137,7 @@ class LinePass(SchedulingPass):
             return
         turns = QueueTurns(self.state.queues, self.fair_shares, self._sum_candidate)
         turns.fill(candidates)
-        missing = set(takers)
+        missing, wanting = set(takers), set(takers)
         is_thorough = self._plan.is_thorough
         pops = placed = 0
         behind_it: Candidate | None = None
@@ -159,11 +160,13 @@ class LinePass(SchedulingPass):
                 placed += 1
                 turns.refresh(gang.queue)
                 continue
-            if gang.key in takers or is_thorough:
+            if gang.key in wanting or is_thorough:
                 # What one gives up another may want, and what is left over anybody.
                 self.refused.append(candidate)
                 follower = self._find_follower(behind, gang)
                 if follower is not None:
+                    wanting.add(follower.gang.key)
+                    missing.add(follower.gang.key)
                     turns.push(follower)
             behind_it = turns.pop_behind(candidate)
             if behind_it is None:

@@ -28,13 +28,13 @@ class Precision:
     is_thorough: bool
     merged_share: float
     """Ends within this share of the time since now are one moment; 0 plays each by itself."""
-    patience: float = 0.1
-    """For which share of the time since now nobody is searched for again, unless thorough."""
+    patience: float = 0.3
+    """For which share of the time since now it is not searched again in vain, unless thorough."""
 
 
 THOROUGH = Precision(True, 0.005)
-COARSE = Precision(False, 0.05)
-COARSEST = Precision(False, 0.1)
+COARSE = Precision(False, 0.01)
+COARSEST = Precision(False, 0.05)
 
 
 def choose_precision(waiting: int, others: int) -> Precision:
