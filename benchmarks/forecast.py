@@ -4,8 +4,9 @@ Worlds are played by the scheduler's own decisions with the true run lengths: th
 Alibaba's public trace where `MUSTER_ALIBABA_TRACE` names the folder of `cluster-trace-gpu-v2023`.
 At moments on the way all that waits is forecast by what had ended before; margins are computed
 from earlier forecasts whose interval was over. The second half of the moments is scored, of some
-histories of a generator together: all that waits at one time is early or late together, so one of
-them has few outcomes that tell apart. What misses its goal is printed as that, and fails nothing.
+histories of a generator, or clusters of the trace, together: all that waits at one time is early or
+late together, so one of them has few outcomes that tell apart. What misses its goal is printed as
+that, and fails nothing.
 
 python benchmarks/forecast.py [--quick] [--seed 1] [--histories 3] [--world NAME] [--no-speed]
 """
@@ -27,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 from figures import describe_machine  # noqa: E402 - as the other benchmarks are run
 
-from benchmarks.forecasting.alibaba import TRACE_VARIABLE, load_trace  # noqa: E402
+from benchmarks.forecasting.alibaba import CLUSTERS, TRACE_VARIABLE, load_trace  # noqa: E402
 from benchmarks.forecasting.baselines import (  # noqa: E402
     Quantiles,
     use_mean_wait,
@@ -256,7 +257,11 @@ def main() -> int:
     worlds = [(make(seed, effort.submissions), seed) for make in GENERATORS for seed in seeds]
     folder = os.environ.get(TRACE_VARIABLE, "")
     if folder:
-        worlds.append((load_trace(Path(folder), effort.trace_days), given.seed))
+        clusters = CLUSTERS[:1] if given.quick else CLUSTERS
+        worlds += [
+            (load_trace(Path(folder), effort.trace_days, node_gpus), given.seed)
+            for node_gpus in clusters
+        ]
     chosen = [job for job in worlds if not given.world or given.world in job[0].name]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         played = pool.map(partial(play_world, effort=effort), chosen)

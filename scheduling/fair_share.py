@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scheduling.amounts import divide_exactly
-from scheduling.queues import Queues, Shares
+from scheduling.queues import Division, Queues, Shares
 from scheduling.state import CPU, GPU, MEMORY, Amounts, Bound, Number
 
 RESOURCES = (GPU, CPU, MEMORY)
@@ -101,17 +101,24 @@ def _divide_level(
     names = queues.list_children(parent)
     if not names or not depth:
         return
-    claims = [_build_claim(queues, name, resource) for name in names]
-    for name, share in zip(names, divide_fairly(total, claims), strict=True):
+    requests = [queues.usage(name).requested.get(resource, 0) for name in names]
+    division = queues.divisions.get((parent, resource))
+    if division is None or division.total != total or division.requests != requests:
+        claims = [
+            _build_claim(queues, name, resource, requested)
+            for name, requested in zip(names, requests, strict=True)
+        ]
+        division = Division(total, requests, divide_fairly(total, claims))
+        queues.divisions[parent, resource] = division
+    for name, share in zip(names, division.shares, strict=True):
         shares.setdefault(name, {})[resource] = share
         _divide_level(queues, name, resource, share, shares, depth - 1)
 
 
-def _build_claim(queues: Queues, name: str, resource: str) -> Claim:
+def _build_claim(queues: Queues, name: str, resource: str, requested: Number) -> Claim:
     queue = queues.find_queue(name)
     assert queue is not None
     bound = queue.bounds.get(resource, UNBOUNDED)
-    requested = queues.usage(name).requested.get(resource, 0)
     if bound.limit is not None:
         requested = min(requested, bound.limit)
     return Claim(bound.quota, requested, bound.weight, queue.priority)

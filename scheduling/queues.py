@@ -71,6 +71,15 @@ class QueueUsage:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Division:
+    """How a resource was divided among the queues below one."""
+
+    total: Number
+    requests: Sequence[Number]
+    shares: Sequence[Number]
+
+
 class NoQueue(Exception):
     """Pods cannot run in that queue; the text says why."""
 
@@ -90,6 +99,8 @@ class Queues:
         self._usages: dict[str, Sequence[QueueUsage]] = {}
         """The usage of each queue and of those above it, from the leaf up."""
         self._chains: dict[str, Sequence[Queue] | NoQueue] = {}
+        self.divisions: dict[tuple[str, str], Division] = {}
+        """The last divisions, by queue and resource: most are the same in the next pass."""
         self._limited: frozenset[str] = frozenset()
         """The names of the queues that have a limit."""
         self._shared: dict[str, Sequence[str]] = {}
@@ -107,7 +118,7 @@ class Queues:
             self._chains,
         )
         fork.shared_resources, fork._limited = self.shared_resources, self._limited
-        fork._shared = self._shared
+        fork._shared, fork.divisions = self._shared, self.divisions
         fork._usage = {name: usage.copy() for name, usage in self._usage.items()}
         return fork
 
@@ -126,8 +137,8 @@ class Queues:
         self._queues = {queue.name: queue for queue in queues}
         self._children, self._usage, self._usages = {}, {}, {}
         self._take_over_bounds()
-        for queue in self._queues.values():
-            self._children.setdefault(queue.parent, []).append(queue.name)
+        for name in sorted(self._queues):
+            self._children.setdefault(self._queues[name].parent, []).append(name)
         for booking in self._bookings.values():
             self.count_booking(booking)
 
@@ -137,7 +148,7 @@ class Queues:
         self._take_over_bounds()
 
     def _take_over_bounds(self) -> None:
-        self._chains, self._shared = {}, {}
+        self._chains, self._shared, self.divisions = {}, {}, {}
         queues = self._queues.values()
         self._limited = frozenset(
             queue.name
@@ -271,7 +282,7 @@ class Queues:
 
     def list_children(self, name: str) -> Sequence[str]:
         """Return the queues below one; those without a parent are below ""."""
-        return sorted(self._children.get(name, ()))
+        return self._children.get(name, ())
 
     def _find_usages(self, name: str) -> Sequence[QueueUsage]:
         """Return what a queue and all above it use.

@@ -1,8 +1,9 @@
 """Alibaba's public trace of pods with GPUs as a world (`cluster-trace-gpu-v2023`, FGD, ATC '23).
 
 The trace names no people, projects or limits, and hardly anything waited: its cluster had room for
-more. So its pods come to a few of its nodes; a project is a quality of service, and pods that want
-the same are taken to be copies. https://github.com/alibaba/clusterdata
+more. So its pods come to a few of its nodes, to three clusters one after the other: much waits on
+two of the ten days alone. A project is a quality of service, and pods that want the same are taken
+to be copies. https://github.com/alibaba/clusterdata
 """
 
 import csv
@@ -20,21 +21,24 @@ FIRST_DAY = 138
 """The busiest days of the trace are its last ten: it has what was there at its end."""
 LONGEST = 2 * DAY
 """What runs longer is a service, and kept its place for weeks."""
-NODE_GPUS = (8, 2)
-"""The nodes, by their GPUs: the first such nodes of the trace."""
+CLUSTERS = ((8,), (8, 2), (8, 4))
+"""The nodes of each cluster, by their GPUs: the first such nodes of the trace."""
 PROJECTS = {"LS": "latency-sensitive", "BE": "best-effort"}
 OTHERS = "others"
 
 Row = Mapping[str, str]
 
 
-def load_trace(folder: Path, days: float) -> World:
-    """Load the pods with GPUs that came within some days and ended, as gangs of one."""
+def load_trace(folder: Path, days: float, node_gpus: Sequence[int]) -> World:
+    """Load the pods with GPUs that came within some days and ended, as gangs of one.
+
+    They come to nodes with so many GPUs.
+    """
     folder = folder / "csv" if (folder / "csv").is_dir() else folder
     with (folder / PODS_FILE).open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if int(row["num_gpu"]) > 0]
     with (folder / NODES_FILE).open(newline="") as file:
-        nodes = list(pick_nodes(list(csv.DictReader(file))))
+        nodes = list(pick_nodes(list(csv.DictReader(file)), node_gpus))
     pods = [row for row in rows if _is_whole(row)]
     submissions = sorted(build_submissions(pods), key=lambda each: each.at)
     first = submissions[0].at
@@ -52,9 +56,9 @@ def load_trace(folder: Path, days: float) -> World:
     return World("Alibaba's trace", nodes, queues, shifted, note)
 
 
-def pick_nodes(rows: Sequence[Row]) -> Iterator[Node]:
+def pick_nodes(rows: Sequence[Row], node_gpus: Sequence[int]) -> Iterator[Node]:
     """Return the first node of each wanted size, with the cores and memory that it has."""
-    for gpus in NODE_GPUS:
+    for gpus in node_gpus:
         row = next(row for row in rows if int(row["gpu"]) == gpus)
         yield Node(
             f"{row['sn']}",
