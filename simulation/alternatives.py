@@ -43,8 +43,8 @@ MOST_FOLLOWED = 5
 FIRST_STAGE = 60.0
 STAGE_FACTOR = 2.0
 """All are played side by side, for so many seconds at first, then each time for so much longer."""
-MOST_PATIENCE = 0.5
-"""How seldom it is searched for who gives way on the largest clusters, where somebody looks on."""
+QUICKEST = Precision(False, 0.1, 0.5)
+"""How closely the largest clusters are played, where somebody looks on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def _choose_precision(tracks: Sequence[_Track]) -> Precision:
     waiting = sum(bool(book.waiting) and book.active_count < book.min_member for book in books)
     arrivals = count_daily_arrivals(tracks[0].world) if tracks else 0
     chosen = choose_precision(waiting, len(books) - waiting + arrivals)
-    return replace(chosen, patience=MOST_PATIENCE) if chosen == COARSEST else chosen
+    return QUICKEST if chosen == COARSEST else chosen
 
 
 class _Race:

@@ -1,6 +1,6 @@
 """What is taken to be submitted from now on: what was, at the same times of an earlier day."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -69,7 +69,8 @@ def draw_arrivals(world: World, seed: str) -> Sequence[GangBook]:
     """Return who comes in one draw, in the order of their times.
 
     They are those who came from this time on of one of the days that are known, as many as today's
-    pace lets expect, each with pods of its own.
+    pace lets expect, each with pods of its own. Where more came in the last hours than in those of
+    that day, as many more come for as long again.
     """
     now = world.state.now
     days = _count_days(world.arrivals_since, now)
@@ -77,31 +78,44 @@ def draw_arrivals(world: World, seed: str) -> Sequence[GangBook]:
         return []
     random = Random(f"{seed} arrivals")  # noqa: S311 - draws, not secrets
     shift = random.randint(1, days) * DAY
-    came = _list_between(world.arrivals, now - shift, now - shift + DAY)
-    pace = _compute_pace(world.arrivals, now, shift)
-    came = [book for book in came if random.random() < pace]
-    came.sort(key=lambda book: (book.created_at, book.key))
+    day = _list_between(world.arrivals, now - shift, now - shift + DAY)
+    then = len(_list_between(world.arrivals, now - shift - PACE_SECONDS, now - shift))
+    recent = _list_between(world.arrivals, now - PACE_SECONDS, now)
+    came = list(_draw_some(random, recent, PACE_SECONDS, _compute_excess(len(recent), then)))
+    taken = {book.key for _, book in came}
+    # Of yesterday the last hours are the end: nobody comes twice in one draw.
+    day = [book for book in day if book.key not in taken]
+    came += _draw_some(random, day, shift, _compute_pace(len(recent), then))
+    came.sort(key=lambda each: (each[0], each[1].key))
     count = min(len(came), MOST_ARRIVALS)
     return [
         replace(
-            book,
-            created_at=book.created_at + shift,
-            waiting=dict(book.waiting),
-            placed={},
-            sorted_waiting=None,
+            book, created_at=comes_at, waiting=dict(book.waiting), placed={}, sorted_waiting=None
         )
-        for book in (came[index * len(came) // count] for index in range(count))
+        for comes_at, book in (came[index * len(came) // count] for index in range(count))
     ]
 
 
-def _compute_pace(books: Sequence[GangBook], now: float, shift: float) -> float:
+def _draw_some(
+    random: Random, books: Sequence[GangBook], shift: float, share: float
+) -> Iterator[tuple[float, GangBook]]:
+    """Yield a share of those who came, with the time at which they come again."""
+    for book in books:
+        if random.random() < share:
+            yield book.created_at + shift, book
+
+
+def _compute_pace(today: int, then: int) -> float:
     """Return the share of an earlier day's arrivals that is to be expected today, at most all.
 
     At weekends and on holidays less is submitted, and the last hours show it.
     """
-    today = len(_list_between(books, now - PACE_SECONDS, now))
-    then = len(_list_between(books, now - shift - PACE_SECONDS, now - shift))
     return min(1.0, (today + PACE_CAUTION) / (then + PACE_CAUTION))
+
+
+def _compute_excess(today: int, then: int) -> float:
+    """Return the share of the last hours' arrivals that is more than came on an earlier day."""
+    return max(0.0, 1 - (then + PACE_CAUTION) / (today + PACE_CAUTION))
 
 
 def _list_between(books: Sequence[GangBook], begin: float, end: float) -> Sequence[GangBook]:

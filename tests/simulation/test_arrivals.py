@@ -92,6 +92,19 @@ def test_on_a_quiet_day_less_comes() -> None:
     assert max(len(draw_arrivals(world, str(seed))) for seed in range(20)) > 300
 
 
+def test_on_a_busy_day_as_many_more_come_for_some_hours() -> None:
+    before = [make_past_gang(f"before{number}", DAY - number * 600) for number in range(-36, 108)]
+    today = [make_past_gang(f"today{number}", number * 60 + 1) for number in range(360)]
+    world = build_world(make_line_of_three(), [*before, *today], find_begin(1))
+    books = draw_arrivals(world, "1")
+    assert len({book.key for book in books}) == len(books)
+    # Of 360 in six hours 36 are what came then.
+    soon = [book for book in books if book.created_at < NOW + PACE_SECONDS]
+    assert 290 < sum(book.key.startswith("today") for book in soon) < 350
+    assert len(books) == len(before[36:]) + len(today)
+    assert books == sorted(books, key=lambda book: book.created_at)
+
+
 def test_of_more_than_are_played_some_of_the_whole_day_come() -> None:
     numbers = range(2 * MOST_ARRIVALS)
     gangs = [make_past_gang(f"before{number}", DAY - number / 10) for number in numbers]
