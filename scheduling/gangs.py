@@ -65,6 +65,15 @@ class GangBook:
         """The order of gangs in a queue at one stage: priority, then age."""
         return -self.priority, self.created_at, self.arrival, self.key
 
+    def copy(self) -> "GangBook":
+        """Return the same gang, whose pods come and go on their own."""
+        copy = object.__new__(GangBook)
+        for name in GangBook.__slots__:
+            setattr(copy, name, getattr(self, name))
+        copy.waiting, copy.placed = dict(self.waiting), dict(self.placed)
+        copy.promised_nodes, copy.sorted_waiting = dict(self.promised_nodes), None
+        return copy
+
     def add_pod(self, pod: Pod) -> None:
         self.remove_pod(pod.uid)
         self.sorted_waiting = None

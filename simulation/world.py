@@ -45,15 +45,7 @@ class World:
 
     def copy_books(self) -> Sequence[GangBook]:
         """Return gangs whose pods come and go on their own."""
-        return [
-            replace(
-                book,
-                waiting=dict(book.waiting),
-                placed=dict(book.placed),
-                sorted_waiting=None,
-            )
-            for book in self.books
-        ]
+        return [book.copy() for book in self.books]
 
 
 def build_world(
