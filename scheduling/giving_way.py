@@ -118,7 +118,6 @@ class GivingWay:
                     # What is left of it in the next decision says what it wants then.
                     continue
                 yield from self._serve_gang(action, candidate)
-        yield from self._explain_delays()
 
     def evict_stale_gangs(self) -> Generator[None, None, None]:
         """Evict what is left of gangs that have been below their minimum for too long."""
@@ -152,7 +151,7 @@ class GivingWay:
             return False
         return True
 
-    def _explain_delays(self) -> Generator[None, None, None]:
+    def explain_delays(self) -> Generator[None, None, None]:
         """Say of gangs that would take from others that they wait for the end of their delay."""
         refusals = self._pass.outcome.refusals
         for candidate in self._delayed:

@@ -136,6 +136,22 @@ def test_a_reclaim_is_foreseen() -> None:
 
 
 @pytest.mark.parametrize("precision", [EXACT, THOROUGH, COARSE, COARSEST])
+def test_who_has_a_delay_takes_nothing_before_its_end(precision: Precision) -> None:
+    gangs = [
+        make_gang("over", "a", 1, on=["n1"]),
+        make_gang("ends", "c", 1, on=["n2"]),
+        make_gang("waits", "b", 1, created_at=NOW, preemption_delay=2 * HOUR),
+        make_gang("large", "b", 2, created_at=NOW, preemption_delay=2 * HOUR),
+    ]
+    queues = [make_queue("a"), make_queue("b", quota=1), make_queue("c", quota=1)]
+    nodes = [make_node("n1", 1), make_node("n2", 1, device_memory=None)]
+    state = make_state(nodes, queues, gangs)
+    lengths = {gang.key: runs(9 * HOUR) for gang in gangs} | {"ends": runs(4 * HOUR)}
+    found = forecast_starts(state, lengths, seed=1, precision=precision)
+    assert found["waits"].likely == 3 * HOUR
+
+
+@pytest.mark.parametrize("precision", [EXACT, THOROUGH, COARSE, COARSEST])
 def test_those_behind_who_took_from_others_wait_no_longer(precision: Precision) -> None:
     gangs = [
         *(make_gang(f"over-{index}", "a", 1, on=["n1"]) for index in range(2)),
