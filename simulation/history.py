@@ -69,7 +69,8 @@ class HistoryPlayer(Player):
             if time.monotonic() >= stop_at:
                 until = begin + self._now
                 break
-            self._play_until(min(max(0.0, first) + step, math.nextafter(end - begin, 0.0)))
+            first = max(0.0, first)
+            self._play_between(first, min(first + step, math.nextafter(end - begin, 0.0)))
             # How long a search in vain is not repeated follows from the time since the begin: that
             # of a draw, which looks some hours ahead. Here each moment counts alike.
             self._plan.begin = begin + self._now

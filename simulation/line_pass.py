@@ -74,6 +74,8 @@ class Changes:
     started: list[tuple[GangBook, Place]] = field(default_factory=list)
     evicted: dict[str, list[str]] = field(default_factory=dict)
     """Uids of pods that gave way, by the key of their gang."""
+    decide_again_at: float | None = None
+    """When time alone changes what is decided, in seconds as in `ClusterState`."""
 
 
 class LinePass(SchedulingPass):
@@ -110,6 +112,7 @@ class LinePass(SchedulingPass):
             self._let_give_way(giving_way)
             end = plan.find_patience_end()
             plan.vain_until |= {candidate.gang.key: end for candidate in self.refused}
+        self.changes.decide_again_at = self.outcome.decide_again_at
         return self.changes
 
     def _note_started(self, gang: GangBook, places: Sequence[Place], is_core: bool) -> None:

@@ -14,6 +14,7 @@ from simulation.run_lengths import RunLengths
 from simulation.world import World
 
 MERGED_SECONDS = 1.0
+ROUNDING_SECONDS = 0.001
 
 MOST_PASSES = 6
 """How often it is decided at one moment, while some give way to others."""
@@ -107,6 +108,8 @@ class Player:
         self._arrived_keys: set[str] = set()
         self._draw = Draw()
         self._now = 0.0
+        self._again_at: float | None = None
+        """When a delay or a protection ends."""
         for book in self._books.values():
             if book.waiting:
                 self._lines.add_gang(book)
@@ -169,8 +172,10 @@ class Player:
         return Random(f"{self._seed} {key}")  # noqa: S311 - draws, not secrets
 
     def _find_next_moment(self) -> float | None:
-        """Return when a run ends next, or somebody comes."""
+        """Return when a run ends next, a delay does, or somebody comes."""
         ends = [self._ends[0][0]] if self._ends else []
+        if self._again_at is not None and self._again_at > self._now:
+            ends.append(self._again_at)
         others = self._arrivals[self._arrived_count : self._arrived_count + 1]
         comes_at = [book.created_at - self._world.state.now for book in others]
         return min(ends + comes_at, default=None)
@@ -180,12 +185,13 @@ class Player:
         last = max(first, self._now + max(MERGED_SECONDS, self._merged_share * self._now))
         if not self._merged_share:
             last = first
-        self._play_until(last)
+        self._play_between(first, last)
 
-    def _play_until(self, last: float) -> None:
+    def _play_between(self, first: float, last: float) -> None:
         self._draw.moments += 1
         self._end_runs_until(last)
         self._let_come(last)
+        self._now = max(self._now, first)
 
     def _let_come(self, last: float) -> None:
         """Put those into their lines who have come by then."""
@@ -227,13 +233,22 @@ class Player:
         """Run passes until nobody gives way any more."""
         self._plan.now = self._world.state.now + self._now
         self._plan.just_started.clear()
+        self._again_at = None
         for _ in range(MOST_PASSES):
             changes = LinePass(self._plan, self._lines).run(list(self._running.values()))
+            self._note_end_of_delay(changes.decide_again_at)
             self._take_over(changes, missing)
             # What starts changes nothing for others: it is decided again where room has grown.
             if not changes.evicted:
                 return
             self._plan.just_started |= {gang.key for gang, _ in changes.started}
+
+    def _note_end_of_delay(self, at: float | None) -> None:
+        """Note when time alone changes what is decided, in seconds as in `ClusterState`."""
+        if at is not None:
+            # A little later: it is over then, however times are rounded.
+            again_at = at - self._world.state.now + ROUNDING_SECONDS
+            self._again_at = again_at if self._again_at is None else min(again_at, self._again_at)
 
     def _take_over(self, changes: Changes, missing: set[str]) -> None:
         """Give pods their nodes, and let those go that gave way."""
