@@ -58,10 +58,11 @@ class QueueTurns:
     def pop_behind(self, refused: Candidate) -> Candidate | None:
         """Return who is behind a refused candidate, where its turn comes at once.
 
-        That is so where it wants no more than that one. Else None, and `refresh` must follow.
+        That is so where it wants no more than that one, and is no younger: of queues whose turn it
+        is equally the older goes first. Else None, and `refresh` must follow.
         """
         heap = self._heaps[refused.gang.queue]
-        if not heap:
+        if not heap or heap[0][1].gang.created_at > refused.gang.created_at:
             return None
         most = self._sum_charges(refused)
         if all(amount <= most.get(name, 0) for name, amount in heap[0][2].items()):

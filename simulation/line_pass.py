@@ -108,10 +108,13 @@ class LinePass(SchedulingPass):
             self._place_lines(self._list_takers(giving_way, is_due=is_due))
             if is_due:
                 self._refuse_movers()
-                plan.search_at = plan.find_patience_end()
             self._let_give_way(giving_way)
             end = plan.find_patience_end()
+            if self.outcome.decide_again_at is not None:
+                end = min(end, self.outcome.decide_again_at)
             plan.vain_until |= {candidate.gang.key: end for candidate in self.refused}
+            if is_due:
+                plan.search_at = end
         self.changes.decide_again_at = self.outcome.decide_again_at
         return self.changes
 

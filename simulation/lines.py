@@ -166,14 +166,20 @@ def list_deciding(heads: Sequence[Head], kept: Collection[str]) -> Iterator[Cand
     """Yield those of a queue who decide whose turn it is.
 
     These are those who are kept, and of others who want more than anybody before them: a queue's
-    turn comes by what its first candidate wants. Whoever wants less than one who was refused is
-    refused right after it.
+    turn comes by what its first candidate wants, and among equals by its age. Whoever wants less
+    than one who was refused is refused right after it; of those the youngest before each who is
+    kept stays.
     """
     most: dict[str, Number] = {}
+    youngest: Candidate | None = None
     for candidate, line in heads:
         if candidate.gang.key in kept:
-            most = {}
+            if youngest is not None:
+                yield youngest
+            most, youngest = {}, None
         elif all(amount <= most.get(name, 0) for name, amount in line.wanted.items()):
+            if youngest is None or candidate.gang.created_at > youngest.gang.created_at:
+                youngest = candidate
             continue
         else:
             most |= {

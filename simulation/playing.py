@@ -233,7 +233,8 @@ class Player:
         """Run passes until nobody gives way any more."""
         self._plan.now = self._world.state.now + self._now
         self._plan.just_started.clear()
-        self._again_at = None
+        if self._again_at is not None and self._again_at <= self._now:
+            self._again_at = None
         for _ in range(MOST_PASSES):
             changes = LinePass(self._plan, self._lines).run(list(self._running.values()))
             self._note_end_of_delay(changes.decide_again_at)

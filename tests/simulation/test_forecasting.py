@@ -152,6 +152,46 @@ def test_who_has_a_delay_takes_nothing_before_its_end(precision: Precision) -> N
 
 
 @pytest.mark.parametrize("precision", [EXACT, THOROUGH, COARSE, COARSEST])
+@pytest.mark.parametrize("seconds", [60, 1000, 9000])
+def test_the_end_of_a_protection_is_waited_for(precision: Precision, seconds: float) -> None:
+    gangs = [make_gang("holds", "a", 1, on=["n1"]), make_gang("waits", "b", 1)]
+    queues = [make_queue("a", reclaim_min_runtime=HOUR + seconds), make_queue("b", quota=1)]
+    state = make_state([make_node("n1", 1)], queues, gangs)
+    lengths = {"holds": runs(90 * HOUR), "waits": runs(HOUR)}
+    found = forecast_starts(state, lengths, seed=1, precision=precision)
+    assert found["waits"].likely == pytest.approx(seconds, abs=1)
+
+
+@pytest.mark.parametrize("precision", [EXACT, THOROUGH, COARSE, COARSEST])
+def test_what_ends_before_a_delay_does_changes_nothing(precision: Precision) -> None:
+    gangs = [
+        make_gang("low", "a", 1, on=["n1"]),
+        make_gang("ends", "a", 0, on=["n1"], shape=make_shape(0, cpu=1)),
+        make_gang("high", "a", 1, priority=75, created_at=NOW, preemption_delay=300),
+    ]
+    state = make_state([make_node("n1", 1)], [make_queue("a")], gangs)
+    lengths = {"low": runs(90 * HOUR), "ends": runs(HOUR + 100), "high": runs(HOUR)}
+    found = forecast_starts(state, lengths, seed=1, precision=precision)
+    assert found["high"].likely == pytest.approx(300, abs=1)
+
+
+@pytest.mark.parametrize("precision", [THOROUGH, COARSE, COARSEST])
+def test_among_equal_queues_the_older_goes_first(precision: Precision) -> None:
+    """The first of a finds no node: who is behind it does not take its turn."""
+    nowhere = make_shape(1, mismatches={"n1": "mismatch"})
+    gangs = [
+        make_gang("never", "a", 1, shape=nowhere, created_at=NOW - 100),
+        make_gang("younger", "a", 1, created_at=NOW - 10),
+        make_gang("older", "b", 1, created_at=NOW - 50),
+    ]
+    queues = [make_queue(name, quota=1) for name in "ab"]
+    state = make_state([make_node("n1", 1)], queues, gangs)
+    lengths = {gang.key: runs(HOUR) for gang in gangs}
+    found = forecast_starts(state, lengths, seed=1, precision=precision)
+    assert (found["older"].likely, found["younger"].likely) == (0.0, HOUR)
+
+
+@pytest.mark.parametrize("precision", [EXACT, THOROUGH, COARSE, COARSEST])
 def test_those_behind_who_took_from_others_wait_no_longer(precision: Precision) -> None:
     gangs = [
         *(make_gang(f"over-{index}", "a", 1, on=["n1"]) for index in range(2)),
