@@ -94,7 +94,7 @@ class ClusterAccess:
         """
         try:
             context = ssl.create_default_context(cadata=self.ca)
-        except (ssl.SSLError, ValueError):
+        except (ssl.SSLError, ValueError, TypeError):  # the last for what is not ASCII
             raise BadKubeconfig(
                 "The certificate authority is no PEM certificate. Give the one that signed the "
                 "server's."
@@ -234,10 +234,10 @@ def _check_server(server: str) -> None:
 def load_client_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:
     # The ssl module reads certificates from files only; this one is readable by us alone and gone
     # at once.
-    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-        file.write(f"{certificate}\n{key}\n")
-        file.flush()
+    with tempfile.NamedTemporaryFile("w", suffix=".pem", encoding="utf-8") as file:
         try:
+            file.write(f"{certificate}\n{key}\n")
+            file.flush()
             # A password is given so that an encrypted key fails instead of asking at the terminal.
             context.load_cert_chain(file.name, password="")
         except (ssl.SSLError, ValueError):

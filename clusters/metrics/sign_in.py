@@ -100,7 +100,7 @@ class SignIn(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return what connections are secured with. Raises ValueError for what is no PEM."""
         try:
             context = ssl.create_default_context(cadata=self.ca or None)
-        except (ssl.SSLError, ValueError):
+        except (ssl.SSLError, ValueError, TypeError):  # the last for what is not ASCII
             raise ValueError("The certificate authority is no certificate in PEM form.") from None
         if self.way is SignInWay.CERTIFICATE:
             load_client_certificate(context, self.certificate, self.key)

@@ -86,6 +86,7 @@ def test_an_address_a_token_and_an_authority_add_one(
         (by_token("http://203.0.113.7"), "in the clear"),
         (by_token("https://203.0.113.7", "two words"), "characters that no token has"),
         (by_token("https://203.0.113.7", ca="not a certificate"), "no PEM certificate"),
+        (by_token("https://203.0.113.7", ca="Ê"), "no PEM certificate"),
         (by_token(""), "Give the address."),
         (by_token("https://203.0.113.7", ""), "Give the token."),
         ({"name": "there", "way": "in-cluster"}, "Select a valid choice"),

@@ -47,6 +47,8 @@ def test_it_signs_in_with_every_request(way: SignInWay) -> None:
         (SignIn(way=SignInWay.BEARER, token="a\r\nHost: evil"), "token"),
         (SignIn(way=SignInWay.CERTIFICATE, certificate="no", key="pem"), "certificate"),
         (SignIn(ca="no pem"), "ca"),
+        (SignIn(ca="Ê"), "ca"),
+        (SignIn(way=SignInWay.CERTIFICATE, certificate="\ud800", key="Ê"), "certificate"),
         (SignIn(headers={"Host": "evil"}), "headers"),
         (SignIn(headers={"X-A": "b\r\nX-B: c"}), "headers"),
         (SignIn(headers={"X A": "b"}), "headers"),
