@@ -102,21 +102,26 @@ class LinePass(SchedulingPass):
             self._place_lines({})
             self._let_give_way(GivingWay(self, running))
         else:
-            is_due = plan.search_at <= plan.now
-            actions = ACTIONS if is_due else (Action.RECLAIM,)
-            giving_way = GivingWay(self, running, actions, SHORT_BOUNDS)
-            self._place_lines(self._list_takers(giving_way, is_due=is_due))
-            if is_due:
-                self._refuse_movers()
-            self._let_give_way(giving_way)
-            end = plan.find_patience_end()
-            if self.outcome.decide_again_at is not None:
-                end = min(end, self.outcome.decide_again_at)
-            plan.vain_until |= {candidate.gang.key: end for candidate in self.refused}
-            if is_due:
-                plan.search_at = end
+            self._place_and_search(running)
         self.changes.decide_again_at = self.outcome.decide_again_at
         return self.changes
+
+    def _place_and_search(self, running: Sequence[GangBook]) -> None:
+        """Let others give way to who plainly has a claim, and when it is due to all others, too."""
+        plan = self._plan
+        is_due = plan.search_at <= plan.now
+        actions = ACTIONS if is_due else (Action.RECLAIM,)
+        giving_way = GivingWay(self, running, actions, SHORT_BOUNDS)
+        self._place_lines(self._list_takers(giving_way, is_due=is_due))
+        if is_due:
+            self._refuse_movers()
+        self._let_give_way(giving_way)
+        end = plan.find_patience_end()
+        if self.outcome.decide_again_at is not None:
+            end = min(end, self.outcome.decide_again_at)
+        plan.vain_until |= {candidate.gang.key: end for candidate in self.refused}
+        if is_due:
+            plan.search_at = end
 
     def _note_started(self, gang: GangBook, places: Sequence[Place], is_core: bool) -> None:
         self.changes.started += [(gang, place) for place in places]
