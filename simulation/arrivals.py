@@ -89,11 +89,16 @@ def draw_arrivals(world: World, seed: str) -> Sequence[GangBook]:
     came.sort(key=lambda each: (each[0], each[1].key))
     count = min(len(came), MOST_ARRIVALS)
     return [
-        replace(
-            book, created_at=comes_at, waiting=dict(book.waiting), placed={}, sorted_waiting=None
-        )
+        _bring_again(book, comes_at)
         for comes_at, book in (came[index * len(came) // count] for index in range(count))
     ]
+
+
+def _bring_again(book: GangBook, comes_at: float) -> GangBook:
+    """Return a gang that comes at another time, with pods of its own."""
+    copy = book.copy()
+    copy.created_at = comes_at
+    return copy
 
 
 def _draw_some(
