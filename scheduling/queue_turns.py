@@ -1,11 +1,11 @@
 """Whose turn it is: a heap of candidates for each queue, and the tree that chooses among them."""
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from scheduling.gangs import Candidate
 from scheduling.queues import Queues, Shares, Turn
-from scheduling.state import Amounts, Queue
+from scheduling.state import Amounts, Number, Queue
 
 SumCharges = Callable[[Candidate], Amounts]
 Entry = tuple[tuple[int, int, float, int, str], Candidate, Amounts]
@@ -35,14 +35,23 @@ class QueueTurns:
         for candidate in candidates:
             heap = self._heaps.setdefault(candidate.gang.queue, [])
             heap.append(self._build_entry(candidate))
-        depths: dict[str, tuple[int, Queue]] = {}
-        for name, heap in self._heaps.items():
+        for heap in self._heaps.values():
             heapq.heapify(heap)
-            for depth, queue in enumerate(reversed(self._queues.get_chain(name))):
-                depths[queue.name] = depth, queue
-        for _, queue in sorted(depths.values(), key=lambda each: each[0], reverse=True):
-            self._refresh_queue(queue)
-        self._refresh_root()
+        self._refresh_all()
+
+    def drop_refused(self, kept: Collection[str]) -> None:
+        """Drop those who are refused whatever comes, and decide nobody's turn.
+
+        `kept` are the keys of the gangs of all others.
+        """
+        leaves = list(self._heaps)
+        for leaf in leaves:
+            entries = {entry[1].gang.key: entry for entry in sorted(self._heaps[leaf])}
+            wishes = [(candidate, wanted) for _, candidate, wanted in entries.values()]
+            deciding = [entries[each.gang.key] for each in list_deciding(wishes, kept)]
+            heapq.heapify(deciding)
+            self._heaps[leaf] = deciding
+        self._refresh_all()
 
     def push(self, candidate: Candidate) -> None:
         heap = self._heaps.setdefault(candidate.gang.queue, [])
@@ -72,6 +81,16 @@ class QueueTurns:
     def refresh(self, leaf: str) -> None:
         """Compute the keys of a leaf queue and all above it again."""
         for queue in self._queues.get_chain(leaf):
+            self._refresh_queue(queue)
+        self._refresh_root()
+
+    def _refresh_all(self) -> None:
+        """Compute all keys, those of the leaves first."""
+        depths: dict[str, tuple[int, Queue]] = {}
+        for name in self._heaps:
+            for depth, queue in enumerate(reversed(self._queues.get_chain(name))):
+                depths[queue.name] = depth, queue
+        for _, queue in sorted(depths.values(), key=lambda each: each[0], reverse=True):
             self._refresh_queue(queue)
         self._refresh_root()
 
@@ -106,3 +125,39 @@ class QueueTurns:
             return name if heap else None
         keys = self._keys.get(name)
         return self._firsts[min(keys, key=keys.__getitem__)] if keys else None
+
+
+def list_deciding(
+    wishes: Iterable[tuple[Candidate, Amounts]], kept: Collection[str]
+) -> Iterator[Candidate]:
+    """Yield those of a queue who decide whose turn it is, of candidates with what each wants.
+
+    These are those whose gangs are kept, and of others who want more than anybody before them: a
+    queue's turn comes by what its first candidate wants, and among equals by its age. Whoever wants
+    less than one who was refused is refused right after it. Of those the youngest before each who
+    is kept stays, and the youngest who wants as much; now and then an age that would have decided
+    is lost all the same, where queues are equal in all else.
+    """
+    most: dict[str, Number] = {}
+    youngest: Candidate | None = None
+    youngest_of_most: Candidate | None = None
+    for candidate, wanted in wishes:
+        if candidate.gang.key in kept:
+            if youngest_of_most is not None:
+                yield youngest_of_most
+            if youngest is not None and youngest is not youngest_of_most:
+                yield youngest
+            most, youngest, youngest_of_most = {}, None, None
+        elif all(amount <= most.get(name, 0) for name, amount in wanted.items()):
+            if _is_younger(candidate, youngest):
+                youngest = candidate
+            if wanted == most and _is_younger(candidate, youngest_of_most):
+                youngest_of_most = candidate
+            continue
+        else:
+            most |= {name: amount for name, amount in wanted.items() if amount > most.get(name, 0)}
+        yield candidate
+
+
+def _is_younger(candidate: Candidate, other: Candidate | None) -> bool:
+    return other is None or candidate.gang.created_at > other.gang.created_at

@@ -13,7 +13,7 @@ from scheduling.decision import Action, Refusal
 from scheduling.gangs import SURPLUS_PODS, Candidate, GangBook
 from scheduling.giving_way import ACTIONS, GivingWay, SearchBounds
 from scheduling.node_shortages import CountPlaced
-from scheduling.queue_turns import QueueTurns
+from scheduling.queue_turns import QueueTurns, list_deciding
 from scheduling.queues import NoQueue, Queues
 from scheduling.reclaim_rules import ReclaimRules
 from scheduling.refusals import NO_ROOM
@@ -21,7 +21,7 @@ from scheduling.scheduling_pass import PassState, SchedulingPass
 from scheduling.shapes import ShapeCounts, ShapeTable
 from scheduling.shortages import ShortageReports
 from scheduling.state import Amounts, PodShape, Preemptibility
-from simulation.lines import Demands, Head, Line, Lines, list_deciding
+from simulation.lines import Demands, Head, Line, Lines, list_wishes
 
 NOWHERE = Refusal(NO_ROOM, "", "")
 
@@ -151,6 +151,7 @@ class LinePass(SchedulingPass):
         missing, wanting = set(takers), set(takers)
         is_thorough = self._plan.is_thorough
         pops = placed = 0
+        is_dropped = False
         behind_it: Candidate | None = None
         while (hopeful or missing or is_thorough) and (
             candidate := behind_it or turns.pop()
@@ -162,6 +163,10 @@ class LinePass(SchedulingPass):
                 # Not after each: there may be thousands of lines, and hundreds are placed.
                 placed = 0
                 hopeful = {key: each for key, each in hopeful.items() if self._may_fit_any(each)}
+            if not (hopeful or is_thorough or is_dropped):
+                # Nothing is placed any more: others come in turn only to take from somebody.
+                turns.drop_refused(missing)
+                is_dropped = True
             missing.discard(gang.key)
             demands = hopeful.pop(gang.key, None)
             if demands is not None and self._place(candidate, demands):
@@ -212,7 +217,7 @@ class LinePass(SchedulingPass):
         candidates: list[Candidate] = []
         for name, heads in queues:
             if name in kept:
-                candidates += list_deciding(heads, kept[name])
+                candidates += list_deciding(list_wishes(heads), kept[name])
             else:
                 candidates += self._lines.list_deciding(name)
         return candidates, hopeful

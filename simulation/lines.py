@@ -5,11 +5,12 @@ what `SchedulingPass` concludes as well, one gang after the other.
 """
 
 import heapq
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from scheduling.gangs import Candidate, GangBook
+from scheduling.queue_turns import list_deciding
 from scheduling.shapes import ShapeCounts, ShapeTable, count_shapes
-from scheduling.state import Amounts, Number, PodShape, Preemptibility
+from scheduling.state import Amounts, PodShape, Preemptibility
 
 LineKey = tuple[
     str, int, Preemptibility, int, int, float, bool, frozenset[tuple[PodShape, int]], float | None
@@ -101,7 +102,7 @@ class Lines:
         """Return who decides when the turn of a queue comes, of which all are refused."""
         queue = self._queues[name]
         if queue.deciding is None:
-            queue.deciding = list(list_deciding(queue.heads or (), ()))
+            queue.deciding = list(list_deciding(list_wishes(queue.heads or ()), ()))
         return queue.deciding
 
     def _find_heads(
@@ -162,30 +163,9 @@ class Lines:
         return None
 
 
-def list_deciding(heads: Sequence[Head], kept: Collection[str]) -> Iterator[Candidate]:
-    """Yield those of a queue who decide whose turn it is.
-
-    These are those who are kept, and of others who want more than anybody before them: a queue's
-    turn comes by what its first candidate wants, and among equals by its age. Whoever wants less
-    than one who was refused is refused right after it; of those the youngest before each who is
-    kept stays.
-    """
-    most: dict[str, Number] = {}
-    youngest: Candidate | None = None
-    for candidate, line in heads:
-        if candidate.gang.key in kept:
-            if youngest is not None:
-                yield youngest
-            most, youngest = {}, None
-        elif all(amount <= most.get(name, 0) for name, amount in line.wanted.items()):
-            if youngest is None or candidate.gang.created_at > youngest.gang.created_at:
-                youngest = candidate
-            continue
-        else:
-            most |= {
-                name: amount for name, amount in line.wanted.items() if amount > most.get(name, 0)
-            }
-        yield candidate
+def list_wishes(heads: Iterable[Head]) -> Iterator[tuple[Candidate, Amounts]]:
+    """Yield the heads with what their queues would be charged for them."""
+    return ((candidate, line.wanted) for candidate, line in heads)
 
 
 def build_line_key(book: GangBook) -> LineKey:
