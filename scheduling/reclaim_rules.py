@@ -16,6 +16,9 @@ from scheduling.state import Amounts, Number, Queue
 FindBound = Callable[[Queue, str], Number | None]
 """Returns a bound of a queue for a resource; None where there is none."""
 
+Rank = tuple[float, ...]
+"""How early a queue gives: the largest first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parting:
@@ -53,6 +56,20 @@ class ReclaimRules:
 
     def build_claim(self, taker: str, wanted: Amounts) -> "Claim":
         return Claim(self, taker, wanted)
+
+    def judge_grounds(self, taker: str, wanted: Amounts) -> "tuple[Ground, ...]":
+        """Return why a queue may take, by how many of its own queues are below where ways part."""
+        grounds: list[Ground] = []
+        is_within = True
+        for queue in self._queues.get_chain(taker):
+            if is_within and self.stays_within(queue, wanted, self.find_quota):
+                grounds.append(Ground.QUOTA)
+            elif is_within and self.stays_within(queue, wanted, self.find_fair_share):
+                grounds.append(Ground.FAIR_SHARE)
+            else:
+                grounds.append(Ground.NONE)
+            is_within = is_within and self.stays_within(queue, wanted, self.find_allocatable)
+        return tuple(grounds)
 
     def find_parting(self, taker: str, giver: str) -> Parting:
         parting = self._partings.get((taker, giver))
@@ -122,15 +139,14 @@ class Claim:
         self._rules = rules
         self._taker = taker
         self._wanted = wanted
-        self._grounds: dict[str, Ground] = {}
-        """By the taker's queue at the level where ways part."""
-        self._ranks: dict[str, tuple[float, ...] | None] = {}
+        self._grounds = rules.judge_grounds(taker, wanted)
+        self._ranks: dict[str, Rank | None] = {}
         """How early each queue gives, as long as nothing has changed for it."""
 
     def choose_giver(self, givers: Iterable[str]) -> str | None:
         """Return the queue that gives next, as all are now; None where nothing may be taken."""
         known = self._ranks
-        ranks: dict[str, tuple[float, ...]] = {}
+        ranks: dict[str, Rank] = {}
         for giver in givers:
             if giver not in known:
                 known[giver] = self._rank_giver(giver)
@@ -144,21 +160,21 @@ class Claim:
         find_parting = self._rules.find_parting
         parting = find_parting(self._taker, giver)
         if parting.has_common:
-            self._grounds.clear()
-            self._ranks.clear()
-            return
+            # The taker's department uses less now, too, and may be within its own bounds.
+            before = self._grounds
+            self._grounds = self._rules.judge_grounds(self._taker, self._wanted)
+            if self._grounds != before:
+                self._ranks.clear()
+                return
         top = parting.givers[-1]
         for other in list(self._ranks):
             if find_parting(self._taker, other).givers[-1] is top:
                 del self._ranks[other]
 
-    def _rank_giver(self, giver: str) -> tuple[float, ...] | None:
+    def _rank_giver(self, giver: str) -> Rank | None:
         """Return how early a queue gives, the largest first; None where it may keep all it has."""
         parting = self._rules.find_parting(self._taker, giver)
-        level = parting.takers[-1].name
-        ground = self._grounds.get(level)
-        if ground is None:
-            ground = self._grounds[level] = self._judge_ground(parting.takers)
+        ground = self._grounds[len(parting.takers) - 1]
         if ground is Ground.NONE:
             return None
         rank: list[float] = []
@@ -168,18 +184,6 @@ class Claim:
                 return None
             rank += [excess.over_kept, -queue.priority, excess.over_quota]
         return tuple(rank)
-
-    def _judge_ground(self, takers: Sequence[Queue]) -> "Ground":
-        """Return why the taker may take, where ways part at the last of its queues."""
-        *below, level = takers
-        rules, wanted = self._rules, self._wanted
-        if not all(rules.stays_within(each, wanted, rules.find_allocatable) for each in below):
-            return Ground.NONE
-        if rules.stays_within(level, wanted, rules.find_quota):
-            return Ground.QUOTA
-        if rules.stays_within(level, wanted, rules.find_fair_share):
-            return Ground.FAIR_SHARE
-        return Ground.NONE
 
 
 class Ground(Enum):
