@@ -1,7 +1,9 @@
 """How right forecasts were, and how much wider their intervals have to be.
 
 The margins are conformal: those that would have made past intervals right as often as they claim
-(Romano, Patterson and Candès 2019, conformalized quantile regression, section 4).
+(Romano, Patterson and Candès 2019, conformalized quantile regression, section 4). Where times
+change, those of the past are not enough: so they aim at more while intervals that were shown are
+right too seldom (Gibbs and Candès 2021, adaptive conformal inference).
 """
 
 import math
@@ -19,6 +21,8 @@ or late together, and the few times that were seen are not all that come.
 """
 
 COVERAGE = 0.8
+LEAST_COVERAGE, MOST_COVERAGE = 0.5, 0.95
+"""Between which shares margins aim, however right the intervals were that were shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,19 @@ class ReliabilityPoint:
     expected: float
     observed: float
     count: int
+
+
+def compute_aim(outcomes: Sequence[bool]) -> float:
+    """Return which share of past intervals a margin has to cover for the next ones to be right.
+
+    `outcomes` say of the newest intervals that were shown, and are over, whether each was right.
+    By as much as too few of them were, more than claimed are to be covered; of few outcomes nothing
+    is concluded.
+    """
+    if len(outcomes) < LEAST_OUTCOMES:
+        return COVERAGE
+    missing = COVERAGE - sum(outcomes) / len(outcomes)
+    return min(max(COVERAGE + missing, LEAST_COVERAGE), MOST_COVERAGE)
 
 
 def compute_margin(past: Iterable[PastInterval], coverage: float = COVERAGE) -> float:

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 
 from benchmarks.forecasting.baselines import SHARES, Quantiles
 from benchmarks.forecasting.worlds import HOUR, MINUTE
-from simulation.calibration import PastInterval, compute_margin, widen_interval
+from simulation.calibration import PastInterval, compute_aim, compute_margin, widen_interval
 from simulation.forecasts import Outlook, StartForecast
 
 CLASSES = (10 * MINUTE, HOUR, 6 * HOUR)
 """Bounds of the classes of likely starts; each has a margin of its own."""
 MOST_OUTCOMES = 500
 """The newest outcomes of a class from which its margin is computed."""
+MOST_SHOWN = 200
+"""The newest intervals by which it is judged whether enough of them are right."""
 
 
 @dataclass(slots=True)
@@ -53,6 +55,12 @@ class Sample:
         low, high = widen_interval(earliest, likely, latest, self.margin)
         return low, likely, min(high, self.horizon) if high > latest else high
 
+    @property
+    def is_right(self) -> bool:
+        """Whether it started within its interval, as that is shown."""
+        earliest, _, latest = self.calibrated
+        return earliest <= self.start <= latest
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -83,13 +91,26 @@ def set_margins(samples: Sequence[Sample]) -> None:
             for sample in by_moment[moment]
             if moment + sample.quantiles[2] <= now
         ]
-        whole = compute_margin([_settle(each, now) for each in past[-MOST_OUTCOMES:]])
+        aim = compute_aim(_list_outcomes(by_moment, now))
+        whole = compute_margin([_settle(each, now) for each in past[-MOST_OUTCOMES:]], aim)
         for number in range(len(CLASSES) + 1):
             alike = [each for each in past if each.horizon_class == number][-MOST_OUTCOMES:]
-            margin = compute_margin([_settle(each, now) for each in alike]) or whole
+            margin = compute_margin([_settle(each, now) for each in alike], aim) or whole
             for sample in made:
                 if sample.horizon_class == number:
                     sample.margin = margin
+
+
+def _list_outcomes(by_moment: Mapping[float, Sequence[Sample]], now: float) -> Sequence[bool]:
+    """Return whether intervals were right as they were shown, of the newest that are over."""
+    outcomes = [
+        sample.is_right
+        for moment in sorted(by_moment)
+        if moment < now
+        for sample in by_moment[moment]
+        if moment + sample.calibrated[2] <= now
+    ]
+    return outcomes[-MOST_SHOWN:]
 
 
 def _settle(sample: Sample, now: float) -> PastInterval:

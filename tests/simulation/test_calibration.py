@@ -1,6 +1,7 @@
 """Margins make intervals as right as they claim; reliability counts how right they were."""
 
 import math
+import statistics
 from dataclasses import replace
 from random import Random
 
@@ -9,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulation.calibration import (
+    COVERAGE,
     LEAST_OUTCOMES,
+    MOST_COVERAGE,
     PastInterval,
+    compute_aim,
     compute_margin,
     compute_reliability,
     widen_interval,
@@ -60,6 +64,43 @@ def test_a_margin_counts_for_more_the_more_starts_it_was_learned_from() -> None:
     for known, share in ((1, 1 / 31), (30, 0.5), (270, 0.9)):
         outcomes = [replace(interval, key=str(number % known)) for number in range(300)]
         assert compute_margin(outcomes) == pytest.approx(whole * share)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "aim"),
+    [
+        (80, 20, COVERAGE),
+        (70, 30, 0.9),
+        (90, 10, 0.7),
+        (0, 100, MOST_COVERAGE),
+        (100, 0, 0.6),
+        (1, LEAST_OUTCOMES - 2, COVERAGE),
+    ],
+)
+def test_margins_aim_at_as_much_more_as_was_missing(right: int, wrong: int, aim: float) -> None:
+    assert compute_aim([True] * right + [False] * wrong) == pytest.approx(aim)
+
+
+def test_intervals_cover_as_often_where_times_spread_more_and_more() -> None:
+    coverages = [follow_spreading_starts(is_aimed) for is_aimed in (True, False)]
+    assert coverages[0] == pytest.approx(COVERAGE, abs=0.05)
+    assert coverages[1] < coverages[0] - 0.03
+
+
+def follow_spreading_starts(is_aimed: bool) -> float:
+    """Return how often intervals were right whose starts spread three times as far at the end."""
+    random = Random(20_261_129)
+    past: list[PastInterval] = []
+    outcomes: list[bool] = []
+    for number in range(3000):
+        spread = 0.5 + number / 3000
+        aim = compute_aim(outcomes[-200:]) if is_aimed else COVERAGE
+        margin = compute_margin(past[-1000:], aim)
+        start = (LIKELY + 30) * math.exp(random.gauss(0, spread)) - 30
+        low, high = widen_interval(LIKELY / 2, LIKELY, LIKELY * 2, margin)
+        outcomes.append(low <= start <= high)
+        past.append(PastInterval(str(number), LIKELY / 2, LIKELY * 2, start))
+    return statistics.fmean(outcomes[1000:])
 
 
 times = st.floats(0, 1e7)

@@ -264,15 +264,28 @@ def test_what_waits_in_vain_counts_as_late_as_it_waited(cast: Cast) -> None:
     for number in range(30):
         start = 700 if number % 3 else None
         add_record(cast.team_a, 600, start, workload=uuid.UUID(int=number))
-    assert load_margins(cast.cluster.pk, build_moment(19))[Horizon.HOUR] < 0, "none is late yet"
+    early = load_margins(cast.cluster.pk, build_moment(19))[Horizon.HOUR]
+    assert early == 0.0, "no interval is over yet, and those that start late would not count"
+    unstarted = ForecastRecord.objects.filter(started_at=None)
+    unstarted.update(is_right=False)
     late = load_margins(cast.cluster.pk, build_moment(120))[Horizon.HOUR]
     assert late > 0.5
     # Who gives up when it is late makes the margin no better, and who does before no worse.
-    unstarted = ForecastRecord.objects.filter(started_at=None)
     unstarted.update(closed_at=build_moment(120))
     assert load_margins(cast.cluster.pk, build_moment(500))[Horizon.HOUR] == late
-    unstarted.update(closed_at=build_moment(10))
+    unstarted.update(closed_at=build_moment(10), is_right=None)
     assert load_margins(cast.cluster.pk, build_moment(500))[Horizon.HOUR] < 0
+
+
+def test_margins_aim_at_more_while_what_is_shown_is_right_too_seldom(cast: Cast) -> None:
+    for number in range(30):
+        start = 700 + 20 * number
+        add_record(cast.team_a, 600, start, workload=uuid.UUID(int=number), is_right=number < 24)
+    as_claimed = load_margins(cast.cluster.pk, build_moment(200))[Horizon.HOUR]
+    ForecastRecord.objects.update(is_right=False)
+    assert load_margins(cast.cluster.pk, build_moment(200))[Horizon.HOUR] > as_claimed
+    ForecastRecord.objects.update(is_right=True)
+    assert load_margins(cast.cluster.pk, build_moment(200))[Horizon.HOUR] < as_claimed
 
 
 def test_a_workload_needs_all_its_pods_without_kai(cast: Cast, waiting: Workload) -> None:
@@ -302,7 +315,7 @@ def test_queries_do_not_grow_with_workloads(cast: Cast, waiting: Workload) -> No
         add_workload(cast.team_a, f"w{number}")
         add_ended_run(cast.team_a, f"e{number}", 1)
     assert count(20) <= few + 3
-    assert few <= 40
+    assert few <= 41
 
 
 def test_only_clusters_that_answer_are_forecast(
