@@ -21,8 +21,12 @@ or late together, and the few times that were seen are not all that come.
 """
 
 COVERAGE = 0.8
-LEAST_COVERAGE, MOST_COVERAGE = 0.5, 0.95
-"""Between which shares margins aim, however right the intervals were that were shown."""
+MOST_COVERAGE = 0.95
+"""The share at which margins aim at most, however seldom intervals were right that were shown."""
+
+CORRECTION = 0.5
+"""How much of what is missing is made up for: outcomes come late, and all of it would be too much
+by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +58,13 @@ def compute_aim(outcomes: Sequence[bool]) -> float:
     """Return which share of past intervals a margin has to cover for the next ones to be right.
 
     `outcomes` say of the newest intervals that were shown, and are over, whether each was right.
-    By as much as too few of them were, more than claimed are to be covered; of few outcomes nothing
-    is concluded.
+    Where too few of them were, more than claimed are to be covered; of few outcomes nothing is
+    concluded.
     """
     if len(outcomes) < LEAST_OUTCOMES:
         return COVERAGE
     missing = COVERAGE - sum(outcomes) / len(outcomes)
-    return min(max(COVERAGE + missing, LEAST_COVERAGE), MOST_COVERAGE)
+    return min(COVERAGE + CORRECTION * missing, MOST_COVERAGE)
 
 
 def compute_margin(past: Iterable[PastInterval], coverage: float = COVERAGE) -> float:

@@ -16,6 +16,8 @@ MOST_RUNS = 500
 class LengthSource(Enum):
     """What a distribution of run lengths was learned from, the best first."""
 
+    OWN_PACE = "own-pace"
+    """How far the run is, and how fast it goes."""
     OWN_RUNS = "own-runs"
     """The workload's own earlier attempts."""
     COPIES = "copies"

@@ -54,8 +54,13 @@ def learn_history(moment: Moment) -> History:
 
 
 def find_lengths(moment: Moment, history: History) -> Mapping[str, RunLengths]:
-    """Return what is known of the length of each gang that came, by key."""
-    return {plan.key: history.find_lengths(plan) for plan in moment.came}
+    """Return what is known of the length of each gang that came, by key.
+
+    What has ended, and may come again, runs for as long as it ran.
+    """
+    lengths = {plan.key: history.find_lengths(plan) for plan in moment.came}
+    ended = {run.submission.key: RunLengths([run.length] * FEWEST_RUNS) for run in moment.ended}
+    return lengths | ended
 
 
 def find_past(moment: Moment) -> Past:

@@ -70,21 +70,21 @@ def test_a_margin_counts_for_more_the_more_starts_it_was_learned_from() -> None:
     ("right", "wrong", "aim"),
     [
         (80, 20, COVERAGE),
-        (70, 30, 0.9),
-        (90, 10, 0.7),
+        (70, 30, 0.85),
+        (90, 10, 0.75),
         (0, 100, MOST_COVERAGE),
-        (100, 0, 0.6),
+        (100, 0, 0.7),
         (1, LEAST_OUTCOMES - 2, COVERAGE),
     ],
 )
-def test_margins_aim_at_as_much_more_as_was_missing(right: int, wrong: int, aim: float) -> None:
+def test_margins_make_up_for_half_of_what_was_missing(right: int, wrong: int, aim: float) -> None:
     assert compute_aim([True] * right + [False] * wrong) == pytest.approx(aim)
 
 
-def test_intervals_cover_as_often_where_times_spread_more_and_more() -> None:
-    coverages = [follow_spreading_starts(is_aimed) for is_aimed in (True, False)]
-    assert coverages[0] == pytest.approx(COVERAGE, abs=0.05)
-    assert coverages[1] < coverages[0] - 0.03
+def test_intervals_cover_more_often_where_times_spread_more_and_more() -> None:
+    aimed, plain = (follow_spreading_starts(is_aimed) for is_aimed in (True, False))
+    assert plain < 0.72
+    assert plain + 0.03 < aimed <= COVERAGE
 
 
 def follow_spreading_starts(is_aimed: bool) -> float:

@@ -1,6 +1,7 @@
 """Forecasts of starts: what they rest on, when they are made anew, and what becomes of them."""
 
 import math
+import statistics
 import uuid
 from datetime import timedelta
 from typing import Any
@@ -11,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from clusters.models import Cluster, Node
-from simulation import LengthSource, Outlook, StartForecast
+from simulation import LengthSource, Outlook, RunLengths, StartForecast
 from tests.cast import Cast, a_spec
 from tests.workloads.cluster_objects import ClusterObjects, jobs, pods
 from tests.workloads.ledger_rows import build_moment
@@ -40,6 +41,7 @@ from workloads.models import (
     ForecastRecord,
     Horizon,
     Pod,
+    TrainingProgress,
     UsedAsset,
     Workload,
     WorkloadForecast,
@@ -85,6 +87,30 @@ def test_lengths_come_from_the_runs_that_are_most_alike(cast: Cast) -> None:
     assert describe(limited) == (LengthSource.TIME_LIMIT, [], 0, 6000)
     assert not lengths[str(unknown.pk)].is_known
     assert f"{own.pk}-data" in lengths
+
+
+def test_a_training_ends_as_its_pace_lets_expect(cast: Cast) -> None:
+    for number in range(3):
+        add_ended_run(cast.team_a, f"e{number}", 10)
+    running = add_workload(cast.team_a, "running", "node-1")
+    progress = TrainingProgress.objects.create(
+        workload=running, attempt=1, ends_at=build_moment(180), read_at=build_moment(58)
+    )
+
+    def load(minutes: float) -> RunLengths:
+        return load_run_lengths(cast.cluster.pk, build_moment(minutes))[str(running.pk)]
+
+    assert load(60).source is LengthSource.OWN_PACE
+    # It has run for an hour, and by its pace two are left.
+    assert statistics.median(load(60).ended) == pytest.approx(3 * HOUR)
+    assert max(load(60).ended) == pytest.approx(4 * HOUR)
+    assert load(181).source is LengthSource.PROJECT, "its time is over, and it runs"
+    progress.read_at = build_moment(40)
+    progress.save()
+    assert load(60).source is LengthSource.PROJECT, "nobody has looked for a while"
+    progress.read_at, progress.attempt = build_moment(58), 2
+    progress.save()
+    assert load(60).source is LengthSource.PROJECT, "that was another attempt"
 
 
 @pytest.fixture
@@ -315,7 +341,7 @@ def test_queries_do_not_grow_with_workloads(cast: Cast, waiting: Workload) -> No
         add_workload(cast.team_a, f"w{number}")
         add_ended_run(cast.team_a, f"e{number}", 1)
     assert count(20) <= few + 3
-    assert few <= 41
+    assert few <= 42
 
 
 def test_only_clusters_that_answer_are_forecast(
