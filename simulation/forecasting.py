@@ -51,6 +51,7 @@ def forecast_starts(
     most_seconds: float = math.inf,
     processes: int = 1,
     past: Past = NOTHING_PAST,
+    least_draws: int = LEAST_DRAWS,
 ) -> Mapping[str, StartForecast]:
     """Return when each gang that waits will start, by its key.
 
@@ -70,7 +71,7 @@ def forecast_starts(
     chosen = precision or choose_precision(len(wanted), others)
     end = time.monotonic() + most_seconds
     drawing = Drawing(world, known, seed, chosen, horizon, wanted, end)
-    draws = _play_enough(drawing, processes) if wanted else []
+    draws = _play_enough(drawing, least_draws, processes) if wanted else []
     endless = EndlessWork(world, {key for draw in draws for key in draw.holders})
     forecasts = {
         key: StartForecast(Outlook.NEVER, position, 0)
@@ -82,8 +83,8 @@ def forecast_starts(
     return forecasts
 
 
-def _play_enough(drawing: Drawing, processes: int) -> Sequence[Draw]:
-    """Return as many draws as it takes, or as there is time for."""
+def _play_enough(drawing: Drawing, least: int, processes: int) -> Sequence[Draw]:
+    """Return as many draws as it takes, `least` or more, or as there is time for."""
     draws: list[Draw] = []
     moments = 0
     for draw in iterate_draws(drawing, LEAST_DRAWS, processes=processes):
@@ -91,15 +92,13 @@ def _play_enough(drawing: Drawing, processes: int) -> Sequence[Draw]:
         moments += draw.moments
         # On the largest clusters a moment takes so long that no more are drawn than have to be.
         played = MOMENTS_PLAYED if drawing.precision == COARSEST else moments
-        if not _needs_draw(draws, played, drawing.wanted, drawing.horizon):
+        if len(draws) >= least and not _needs_draw(draws, played, drawing.wanted, drawing.horizon):
             break
     return draws
 
 
 def _needs_draw(draws: Sequence[Draw], moments: int, wanted: Sequence[str], horizon: float) -> bool:
     """Return whether the likely starts are not certain enough yet."""
-    if len(draws) < LEAST_DRAWS:
-        return True
     if len(draws) >= MOST_DRAWS or moments >= MOMENTS_PLAYED or not moments:
         return False
     if len(draws) % LEAST_DRAWS:
