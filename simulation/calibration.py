@@ -2,8 +2,9 @@
 
 The margins are conformal: those that would have made past intervals right as often as they claim
 (Romano, Patterson and Candès 2019, conformalized quantile regression, section 4). Where times
-change, those of the past are not enough: so they aim at more while intervals that were shown are
-right too seldom (Gibbs and Candès 2021, adaptive conformal inference).
+change, those of the past are too narrow or too wide: so they aim at more while intervals that
+were shown are right too seldom, and at less while too many are (Gibbs and Candès 2021, adaptive
+conformal inference).
 """
 
 import math
@@ -23,10 +24,6 @@ or late together, and the few times that were seen are not all that come.
 COVERAGE = 0.8
 MOST_COVERAGE = 0.95
 """The share at which margins aim at most, however seldom intervals were right that were shown."""
-
-CORRECTION = 0.5
-"""How much of what is missing is made up for: outcomes come late, and all of it would be too much
-by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +51,23 @@ class ReliabilityPoint:
     count: int
 
 
-def compute_aim(outcomes: Sequence[bool]) -> float:
+def compute_aim(outcomes: Sequence[tuple[str, bool]]) -> float:
     """Return which share of past intervals a margin has to cover for the next ones to be right.
 
-    `outcomes` say of the newest intervals that were shown, and are over, whether each was right.
-    Where too few of them were, more than claimed are to be covered; of few outcomes nothing is
-    concluded.
+    `outcomes` say of the newest intervals that were shown, and are over, whose start it was and
+    whether each was right. Where too few were, more than claimed are to be covered, and less where
+    too many were: as with margins the more, the more there are whose starts they were.
     """
     if len(outcomes) < LEAST_OUTCOMES:
         return COVERAGE
-    missing = COVERAGE - sum(outcomes) / len(outcomes)
-    return min(COVERAGE + CORRECTION * missing, MOST_COVERAGE)
+    missing = COVERAGE - sum(is_right for _, is_right in outcomes) / len(outcomes)
+    return min(COVERAGE + missing * _weigh(key for key, _ in outcomes), MOST_COVERAGE)
+
+
+def _weigh(keys: Iterable[str]) -> float:
+    """Return for how much counts what was learned from the starts of these, up to 1."""
+    known = len(set(keys))
+    return known / (known + CAUTION)
 
 
 def compute_margin(past: Iterable[PastInterval], coverage: float = COVERAGE) -> float:
@@ -82,8 +85,7 @@ def compute_margin(past: Iterable[PastInterval], coverage: float = COVERAGE) -> 
     if len(scores) < LEAST_OUTCOMES:
         return 0.0
     rank = math.ceil((len(scores) + 1) * coverage)
-    known = len({each.key for each in past})
-    return scores[min(rank, len(scores)) - 1] * known / (known + CAUTION)
+    return scores[min(rank, len(scores)) - 1] * _weigh(each.key for each in past)
 
 
 def widen_interval(

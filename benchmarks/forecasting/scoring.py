@@ -75,42 +75,35 @@ class Score:
 def set_margins(samples: Sequence[Sample]) -> None:
     """Give each forecast the margin that could be computed when it was made.
 
-    An outcome counts from the forecast's latest start on, come what may: would those count that
-    have started, the early ones alone would count at first. Its class needs enough of them, else
-    all classes together do.
+    An outcome counts when its interval is over: before, only those are known that started early.
+    Its class needs enough of them, else all classes together do.
     """
     by_moment: dict[float, list[Sample]] = defaultdict(list)
     for sample in samples:
         if sample.has_forecast:
             by_moment[sample.made_at].append(sample)
     for now, made in sorted(by_moment.items()):
-        past = [
-            sample
-            for moment in sorted(by_moment)
-            if moment < now
-            for sample in by_moment[moment]
-            if moment + sample.quantiles[2] <= now
+        before = [
+            sample for moment in sorted(by_moment) if moment < now for sample in by_moment[moment]
         ]
-        aim = compute_aim(_list_outcomes(by_moment, now))
-        whole = compute_margin([_settle(each, now) for each in past[-MOST_OUTCOMES:]], aim)
+        past = [each for each in before if each.made_at + each.quantiles[2] <= now]
+        over = [each for each in before if each.made_at + each.calibrated[2] <= now]
+        whole = _compute_margin(past, over, now)
         for number in range(len(CLASSES) + 1):
-            alike = [each for each in past if each.horizon_class == number][-MOST_OUTCOMES:]
-            margin = compute_margin([_settle(each, now) for each in alike], aim) or whole
+            alike, judged = (
+                [each for each in samples if each.horizon_class == number]
+                for samples in (past, over)
+            )
+            margin = _compute_margin(alike, judged, now) or whole
             for sample in made:
                 if sample.horizon_class == number:
                     sample.margin = margin
 
 
-def _list_outcomes(by_moment: Mapping[float, Sequence[Sample]], now: float) -> Sequence[bool]:
-    """Return whether intervals were right as they were shown, of the newest that are over."""
-    outcomes = [
-        sample.is_right
-        for moment in sorted(by_moment)
-        if moment < now
-        for sample in by_moment[moment]
-        if moment + sample.calibrated[2] <= now
-    ]
-    return outcomes[-MOST_SHOWN:]
+def _compute_margin(past: Sequence[Sample], over: Sequence[Sample], now: float) -> float:
+    """Compute the margin, by those whose drawn and by those whose shown interval is over."""
+    aim = compute_aim([(each.key, each.is_right) for each in over[-MOST_SHOWN:]])
+    return compute_margin([_settle(each, now) for each in past[-MOST_OUTCOMES:]], aim)
 
 
 def _settle(sample: Sample, now: float) -> PastInterval:

@@ -67,18 +67,22 @@ def test_a_margin_counts_for_more_the_more_starts_it_was_learned_from() -> None:
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "aim"),
+    ("right", "wrong", "known", "aim"),
     [
-        (80, 20, COVERAGE),
-        (70, 30, 0.85),
-        (90, 10, 0.75),
-        (0, 100, MOST_COVERAGE),
-        (100, 0, 0.7),
-        (1, LEAST_OUTCOMES - 2, COVERAGE),
+        (80, 20, 100, COVERAGE),
+        (70, 30, 30, 0.85),
+        (700, 300, 270, 0.89),
+        (90, 10, 30, 0.75),
+        (0, 1000, 1000, MOST_COVERAGE),
+        (1, LEAST_OUTCOMES - 2, LEAST_OUTCOMES - 1, COVERAGE),
     ],
 )
-def test_margins_make_up_for_half_of_what_was_missing(right: int, wrong: int, aim: float) -> None:
-    assert compute_aim([True] * right + [False] * wrong) == pytest.approx(aim)
+def test_margins_make_up_for_what_was_missing(
+    right: int, wrong: int, known: int, aim: float
+) -> None:
+    outcomes = [True] * right + [False] * wrong
+    keyed = [(str(number % known), is_right) for number, is_right in enumerate(outcomes)]
+    assert compute_aim(keyed) == pytest.approx(aim)
 
 
 def test_intervals_cover_more_often_where_times_spread_more_and_more() -> None:
@@ -91,16 +95,16 @@ def follow_spreading_starts(is_aimed: bool) -> float:
     """Return how often intervals were right whose starts spread three times as far at the end."""
     random = Random(20_261_129)
     past: list[PastInterval] = []
-    outcomes: list[bool] = []
+    outcomes: list[tuple[str, bool]] = []
     for number in range(3000):
         spread = 0.5 + number / 3000
         aim = compute_aim(outcomes[-200:]) if is_aimed else COVERAGE
         margin = compute_margin(past[-1000:], aim)
         start = (LIKELY + 30) * math.exp(random.gauss(0, spread)) - 30
         low, high = widen_interval(LIKELY / 2, LIKELY, LIKELY * 2, margin)
-        outcomes.append(low <= start <= high)
+        outcomes.append((str(number), low <= start <= high))
         past.append(PastInterval(str(number), LIKELY / 2, LIKELY * 2, start))
-    return statistics.fmean(outcomes[1000:])
+    return statistics.fmean(is_right for _, is_right in outcomes[1000:])
 
 
 times = st.floats(0, 1e7)

@@ -7,11 +7,11 @@ alone. Five queries, whatever the cluster holds.
 
 import uuid
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from simulation import LengthSource, RunLengths
 from simulation.run_lengths import FEWEST_RUNS, MOST_RUNS
@@ -27,7 +27,13 @@ HISTORY = timedelta(days=90)
 READ_WITHIN = timedelta(minutes=10)
 """How old the last look at a training's logs may be for its pace to tell its end."""
 PACE_ERRORS = (0.8, 0.9, 0.95, 1.0, 1.0, 1.05, 1.1, 1.25, 1.5)
-"""How many times longer than by its pace a training takes: it may slow down, or save at its end."""
+"""How many times the time that is left by its pace a training takes: it may slow down."""
+LEAST_DONE = 0.02
+"""Which share of its time a training has run when its pace counts: first steps take longer."""
+LEAST_LEFT = 60.0
+LEAST_LEFT_SHARE = 0.02
+"""The seconds, and the share of what it has run, that are left at least: it saves at its end."""
+_ALIKE = (LengthSource.OWN_RUNS, LengthSource.COPIES)
 
 
 class _Run(NamedTuple):
@@ -77,12 +83,13 @@ def load_run_lengths(cluster_id: uuid.UUID, now: datetime) -> Mapping[str, RunLe
     lengths: dict[str, RunLengths] = {}
     for row in rows:
         limit = _find_limit(row)
-        found = _find_by_pace(row, ends.get(row["id"]), limit, now)
+        source, key = groups.choose(row, templates.get(row["id"]))
+        group = groups.find(key)
+        alike = group.ended if source in _ALIKE else ()
+        found = _find_by_pace(row, ends.get(row["id"]), alike, limit, now)
         if found is None:
-            source, key = groups.choose(row, templates.get(row["id"]))
             # Many workloads are alike, and a distribution takes its time to be made.
             if (key, limit) not in known:
-                group = groups.find(key)
                 known[key, limit] = RunLengths(group.ended, group.unfinished, limit, source)
             found = known[key, limit]
         lengths[str(row["id"])] = lengths[get_data_job_name(str(row["id"]))] = found
@@ -90,31 +97,47 @@ def load_run_lengths(cluster_id: uuid.UUID, now: datetime) -> Mapping[str, RunLe
 
 
 def _find_by_pace(
-    row: Mapping[str, Any], ends_at: datetime | None, limit: float | None, now: datetime
+    row: Mapping[str, Any],
+    ends_at: datetime | None,
+    alike: Sequence[float],
+    limit: float | None,
+    now: datetime,
 ) -> RunLengths | None:
-    """Return how long a run takes that would be over at a time by its pace; None without one."""
+    """Return how long a run takes that would be over at a time by its pace; None without one.
+
+    Where copies of it ran, they count as much as its pace does: a bar may be that of one epoch.
+    """
     if ends_at is None or row["started_at"] is None:
         return None
     elapsed = max(0.0, (now - row["started_at"]).total_seconds())
-    left = (ends_at - now).total_seconds()
+    left = max((ends_at - now).total_seconds(), LEAST_LEFT, LEAST_LEFT_SHARE * elapsed)
+    if elapsed < LEAST_DONE * (elapsed + left):
+        return None
     runs = [elapsed + left * error for error in PACE_ERRORS]
+    longer = sorted(seconds for seconds in alike if seconds > elapsed)
+    count = min(len(longer), len(runs))
+    runs += [longer[index * len(longer) // count] for index in range(count)]
     return RunLengths(runs, (), limit, LengthSource.OWN_PACE)
 
 
 def _load_ends_by_pace(cluster_id: uuid.UUID, now: datetime) -> Mapping[uuid.UUID, datetime]:
-    """Load when trainings that run are over, as far as their logs tell it. One query."""
+    """Load when trainings that run are over, as far as their logs tell it. One query.
+
+    Those that have done all their steps are over now.
+    """
+    has_done_all = Q(step__gte=F("total")) & (Q(epochs=None) | Q(epoch__gte=F("epochs")))
     rows = TrainingProgress.objects.filter(
+        Q(ends_at__isnull=False) | has_done_all,
         workload__cluster=cluster_id,
         workload__ended_at=None,
         workload__released_at=None,
         workload__status__in=UP,
         attempt=F("workload__attempt"),
-        ends_at__gt=now,
         read_at__gte=now - READ_WITHIN,
         trouble="",
     )
     found = rows.order_by().values_list("workload_id", "ends_at")[:MOST_WORKLOADS]
-    return {workload_id: ends_at for workload_id, ends_at in found if ends_at is not None}
+    return {workload_id: ends_at or now for workload_id, ends_at in found}
 
 
 def _find_limit(row: Mapping[str, Any]) -> float | None:

@@ -16,29 +16,36 @@ WINDOW = timedelta(days=30)
 MOST_RECORDS = 2_000
 """Past forecasts of one cluster and class that are learned from, the newest."""
 MOST_SHOWN = 200
-"""Intervals of one cluster by which it is judged whether enough of them are right, the newest."""
+"""Intervals of one cluster and class by which it is judged whether enough are right, the newest."""
 _FIELDS = ("workload", "made_at", "drawn_earliest_at", "drawn_latest_at", "started_at", "closed_at")
 
 
 def load_margins(cluster_id: uuid.UUID, now: datetime) -> Mapping[Horizon, float]:
-    """Return the margin of each class of forecasts of a cluster. A query for each class, and one.
+    """Return the margin of each class of forecasts of a cluster. Two queries for each class.
 
-    An outcome counts when its interval is over, come what may: would those count that have
-    started, the early ones alone would count at first.
+    An outcome counts when its interval is over. Before, only those are known that started early.
     """
-    aim = compute_aim(_load_shown(cluster_id, now))
-    return {each: compute_margin(_load_past(cluster_id, each, now), aim) for each in Horizon}
+    return {
+        each: compute_margin(
+            _load_past(cluster_id, each, now), compute_aim(_load_outcomes(cluster_id, each, now))
+        )
+        for each in Horizon
+    }
 
 
-def _load_shown(cluster_id: uuid.UUID, now: datetime) -> list[bool]:
-    """Load whether intervals were right as they were shown."""
+def _load_outcomes(
+    cluster_id: uuid.UUID, horizon: Horizon, now: datetime
+) -> list[tuple[str, bool]]:
+    """Load whose intervals were shown, and whether each was right."""
     records = ForecastRecord.objects.filter(
         _is_over("latest_at", now),
         cluster=cluster_id,
+        horizon=horizon.value,
         is_right__isnull=False,
         made_at__gte=now - WINDOW,
-    ).order_by("-made_at")
-    return list(records.values_list("is_right", flat=True)[:MOST_SHOWN])
+    ).order_by("-made_at", "-pk")
+    rows = records.values_list("workload", "is_right")[:MOST_SHOWN]
+    return [(str(workload), bool(is_right)) for workload, is_right in rows]
 
 
 def _load_past(cluster_id: uuid.UUID, horizon: Horizon, now: datetime) -> list[PastInterval]:
@@ -49,7 +56,7 @@ def _load_past(cluster_id: uuid.UUID, horizon: Horizon, now: datetime) -> list[P
         cluster=cluster_id,
         horizon=horizon.value,
         made_at__gte=now - WINDOW,
-    ).order_by("-made_at")
+    ).order_by("-made_at", "-pk")
     rows = records.values_list(*_FIELDS)[:MOST_RECORDS]
     return [
         PastInterval(

@@ -142,8 +142,8 @@ def _load_reliability(
     """Return how often starts came by the drawn quantiles, and by what was shown. One query.
 
     What was shown is of the forecasts that are decided, as the shares are; what was drawn is of
-    those that margins are learned from. What waited in vain came later than all bounds. The drawn
-    quantiles are those that the newest record has.
+    those whose outcome is known against what was drawn. What waited in vain came later than all
+    bounds. The drawn quantiles are those that the newest record has.
     """
     known = ForecastRecord.find_known_outcomes(now) | Q(is_right__isnull=False)
     fields = (
