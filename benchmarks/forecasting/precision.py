@@ -21,7 +21,7 @@ EXACT = Precision(is_thorough=True, merged_share=0.0)
 WAYS = (("thorough", THOROUGH), ("coarse", COARSE), ("coarsest", COARSEST))
 NEAR_SHARE, NEAR_SECONDS = 0.1, 60.0
 AIM = Aim(95.0, at_least=True)
-DRAWS = 200
+DRAWS = 100
 
 
 def measure_precision() -> None:
