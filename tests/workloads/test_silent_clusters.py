@@ -20,6 +20,7 @@ from projects.models import Project
 from tests.cast import Cast
 from tests.clusters.kube.faults import Exchange, FaultServer
 from tests.clusters.scripted import build_kubeconfig, serve_script
+from tests.examples.processes import wait_until
 from tests.workloads.acting import Acting
 from workloads import tasks
 from workloads.models import Workload
@@ -108,6 +109,8 @@ def test_steps_of_a_cluster_that_fell_silent_leave_threads_to_others(
     with worker() as enqueue, FaultServer(Exchange.silence) as silent:
         Cluster.objects.filter(pk=cast.cluster.pk).update(kubeconfig=build_kubeconfig(silent))
         tasks.launch(keys[0])
+        # The step has given up by now; the server may not have read yet what it asked for.
+        wait_until(lambda: silent.requests, 20, lambda: "the server was asked for nothing")
         before = len(silent.requests)
         client = connections.get_client(cast.cluster.pk)
         with ExitStack() as waiting:
