@@ -44,13 +44,11 @@ class QueueTurns:
 
         `kept` are the keys of the gangs of all others.
         """
-        leaves = list(self._heaps)
-        for leaf in leaves:
-            entries = {entry[1].gang.key: entry for entry in sorted(self._heaps[leaf])}
+        for heap in self._heaps.values():
+            entries = {entry[1].gang.key: entry for entry in sorted(heap)}
             wishes = [(candidate, wanted) for _, candidate, wanted in entries.values()]
-            deciding = [entries[each.gang.key] for each in list_deciding(wishes, kept)]
-            heapq.heapify(deciding)
-            self._heaps[leaf] = deciding
+            heap[:] = [entries[each.gang.key] for each in list_deciding(wishes, kept)]
+            heapq.heapify(heap)
         self._refresh_all()
 
     def push(self, candidate: Candidate) -> None:
