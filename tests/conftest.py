@@ -6,6 +6,7 @@ import gc
 import os
 import secrets
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -17,6 +18,7 @@ from pytest_django import DjangoDbBlocker
 from clusters import connections
 from tests.cast import Cast, make_cast
 from tests.cluster import LocalKube
+from tests.migrated import copy_database
 
 # No test depends on time, and fixtures of these tests are made to be used again. Whether examples
 # are drawn at random stays as hypothesis chose: not in continuous integration.
@@ -93,6 +95,19 @@ def pytest_configure(config: pytest.Config) -> None:
             "(MUSTER_TEST_CONTROLLERS=1)"
         ),
     )
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """On SQLite a migrated database is there already, and goes with the directory of the tests."""
+    return connection.vendor == "sqlite"
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
+    """Name the test database of this worker, and on SQLite begin it as a copy of a migrated one."""
+    if connection.vendor == "sqlite":
+        copy_database(Path(connection.settings_dict["TEST"]["NAME"]))
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,8 @@ import tempfile
 _data = tempfile.mkdtemp(prefix="muster-tests-")
 os.mkdir(os.path.join(_data, "static"))
 atexit.register(shutil.rmtree, _data, ignore_errors=True)
+# Set by the process that starts the workers, and inherited by them: what one of them makes for all.
+os.environ.setdefault("MUSTER_TESTS_SHARED_DIR", _data)
 
 os.environ["MUSTER_DATA_DIR"] = _data
 os.environ.setdefault("MUSTER_SECRET_KEY", "tests-only-and-long-enough-to-sign-with")

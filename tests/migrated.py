@@ -1,9 +1,10 @@
-"""A migrated database with nothing in it, made once by each test process: a server that starts on a
-copy has nothing to migrate.
+"""A migrated database with nothing in it, made once for all test processes: a server that starts on
+a copy has nothing to migrate.
 
 That an installation migrates by itself is what the tests of `make up` show, which start without.
 """
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -20,8 +21,13 @@ def provide_database(data: Path) -> None:
     """Put an empty migrated database into the data directory, unless it has one."""
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not (data / NAME).exists():
-        (data / NAME).touch(mode=0o600)
-        (data / NAME).write_bytes(_build_database())
+        copy_database(data / NAME)
+
+
+def copy_database(path: Path) -> None:
+    """Write an empty migrated database to this file, for this user alone."""
+    path.touch(mode=0o600)
+    path.write_bytes(_build_database())
 
 
 def run_python(data: Path, *arguments: str, database_url: str = "") -> str:
@@ -54,6 +60,17 @@ def run_python(data: Path, *arguments: str, database_url: str = "") -> str:
 
 @cache
 def _build_database() -> bytes:
+    shared = Path(os.environ["MUSTER_TESTS_SHARED_DIR"])
+    with (shared / "migrated.lock").open("w") as lock:
+        # Whoever comes first migrates, and the other test processes wait for it.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        made = shared / f"migrated.{NAME}"
+        if not made.exists():
+            made.write_bytes(_migrate())
+        return made.read_bytes()
+
+
+def _migrate() -> bytes:
     with tempfile.TemporaryDirectory(prefix="muster-migrated-") as folder:
         run_python(Path(folder), "manage.py", "migrate", "--verbosity", "0")
         assert not (Path(folder) / f"{NAME}-wal").exists(), (
