@@ -5,14 +5,15 @@ Alibaba's public trace where `MUSTER_ALIBABA_TRACE` names the folder of `cluster
 At moments on the way all that waits is forecast by what had ended before; margins are computed
 from earlier forecasts whose interval was over. The second half of the moments is scored, of some
 histories of a generator, or clusters of the trace, together: all that waits at one time is early or
-late together, so one of them has few outcomes that tell apart. What misses its goal is printed as
-that, and fails nothing.
+late together, so one of them has few outcomes that tell apart. How sure a figure is, is what it
+comes to for whole days drawn anew. What misses its goal is printed as that, and fails nothing.
 
 python benchmarks/forecast.py [--quick] [--seed 1] [--histories 3] [--world NAME] [--no-speed]
 """
 
 import argparse
 import os
+import statistics
 import sys
 import time
 from collections import Counter
@@ -33,6 +34,12 @@ from benchmarks.forecasting.baselines import (  # noqa: E402
     Quantiles,
     use_mean_wait,
     use_position,
+)
+from benchmarks.forecasting.day_draws import (  # noqa: E402
+    WITHIN,
+    draw_days,
+    find_range,
+    split_days,
 )
 from benchmarks.forecasting.histories import (  # noqa: E402
     find_lengths,
@@ -162,13 +169,13 @@ def print_scores(played: Sequence[Played]) -> None:
     print()
     for each in played:
         print(each.title)
-    samples = [sample for each in played for sample in each.samples]
-    gangs = sum(len({sample.key for sample in each.samples}) for each in played)
-    print("\n".join(describe_scores(samples, gangs)), flush=True)
+    print("\n".join(describe_scores([each.samples for each in played])), flush=True)
 
 
-def describe_scores(samples: Sequence[Sample], gangs: int) -> Iterator[str]:
-    """Return the figures of a world, each with its goal, line by line."""
+def describe_scores(histories: Sequence[Sequence[Sample]]) -> Iterator[str]:
+    """Return the figures of the histories of a world, each with its goal, line by line."""
+    samples = [sample for each in histories for sample in each]
+    gangs = sum(len({sample.key for sample in each}) for each in histories)
     scored = [sample for sample in samples if sample.has_forecast]
     if not scored:
         yield f"  nothing to score: {len(samples)} waited, none of them has a forecast"
@@ -185,13 +192,17 @@ def describe_scores(samples: Sequence[Sample], gangs: int) -> Iterator[str]:
         f"goal <= {MOST_SILENCE:.0%}: {judge(silence <= MOST_SILENCE)}"
         + (f" ({words}; {late} did not start within a day)" if outlooks else ""),
     )
+    days = split_days(histories)
+    draws = draw_days(days)
     raw = compute_coverage(scored, lambda each: each.quantiles)
     covered = compute_coverage(scored, lambda each: each.calibrated)
     yield format_line("80 % intervals that covered, as drawn", f"{raw:.0%}")
     yield format_line(
         "80 % intervals that covered, calibrated",
         f"{covered:.0%}",
-        f"goal {COVERED[0]:.0%} to {COVERED[1]:.0%}: {judge(COVERED[0] <= covered <= COVERED[1])}",
+        f"goal {COVERED[0]:.0%} to {COVERED[1]:.0%}: {judge(COVERED[0] <= covered <= COVERED[1])}"
+        + describe_range(draws, lambda drawn: compute_coverage(drawn, lambda each: each.calibrated))
+        + f"; days: {len(days)}",
     )
     widths = [
         compute_width(scored, pick) / 60
@@ -199,11 +210,21 @@ def describe_scores(samples: Sequence[Sample], gangs: int) -> Iterator[str]:
     ]
     yield format_line("median width, as drawn, min", f"{widths[0]:.1f}")
     yield format_line("median width, calibrated, min", f"{widths[1]:.1f}")
-    yield from describe_ways(scored)
+    yield from describe_ways(scored, draws)
 
 
-def describe_ways(scored: Sequence[Sample]) -> Iterator[str]:
-    """Return ours beside the plain ways, and where ours is ahead."""
+def describe_range(
+    draws: Sequence[Sequence[Sample]], compute: Callable[[Sequence[Sample]], float]
+) -> str:
+    """Return in words between what a share lies in most draws of days."""
+    if not draws:
+        return ""
+    low, high = find_range(draws, compute)
+    return f"; {low:.0%} to {high:.0%} in {WITHIN:.0%} of draws"
+
+
+def describe_ways(scored: Sequence[Sample], draws: Sequence[Sequence[Sample]]) -> Iterator[str]:
+    """Return ours beside the plain ways, where ours is ahead, and in how many draws of days."""
     ways: dict[str, Callable[[Sample], Quantiles]] = {
         "ours": lambda each: each.calibrated,
         "ours, as drawn": lambda each: each.quantiles,
@@ -211,22 +232,29 @@ def describe_ways(scored: Sequence[Sample]) -> Iterator[str]:
     for name in (MEAN_WAIT, POSITION, SLURM):
         ways[name] = lambda each, name=name: each.others[name]  # type: ignore[misc]
     scores = {name: compute_score(scored, pick) for name, pick in ways.items()}
-    ours = scores["ours"]
+    drawn = {name: [compute_score(each, pick) for each in draws] for name, pick in ways.items()}
     yield f"  {'':<18}{'pinball loss, min':>20}{'median error, min':>20}   ours is ahead"
     for name, score in scores.items():
         words = ""
         if not name.startswith("ours"):
-            words = f"loss: {compare(ours.pinball, score.pinball)}, "
-            words += f"error: {compare(ours.error, score.error)}"
+            pairs = [(scores["ours"], score), *zip(drawn["ours"], drawn[name], strict=True)]
+            losses = [(ours.pinball, other.pinball) for ours, other in pairs]
+            errors = [(ours.error, other.error) for ours, other in pairs]
+            words = f"loss: {compare(*losses)}, error: {compare(*errors)}"
         figures = f"{score.pinball / 60:>20.1f}{score.error / 60:>20.1f}"
         yield f"  {name:<18}{figures}   {words}".rstrip()
 
 
-def compare(ours: float, other: float) -> str:
-    """Return whether ours is less, and by how much."""
+def compare(figures: tuple[float, float], *drawn: tuple[float, float]) -> str:
+    """Return whether ours is less than another's, by how much, and in how many draws it is."""
+    ours, other = figures
+    words = ""
+    if drawn:
+        share = statistics.fmean(mine < theirs for mine, theirs in drawn)
+        words = f"; in {share:.0%} of draws"
     if ours < other:
-        return f"yes ({1 - ours / other:.0%} less)"
-    return f"NO ({ours / other - 1:.0%} more)" if other else "NO"
+        return f"yes ({1 - ours / other:.0%} less{words})"
+    return f"NO ({ours / other - 1:.0%} more{words})" if other else "NO"
 
 
 def judge(is_met: bool) -> str:
