@@ -137,6 +137,7 @@ SHOTS = (
     Shot("workloads-deleted", "/workloads?deleted=1"),
     Shot("workload-running", "/workloads/{running}"),
     Shot("workload-waits", "/workloads/{pending}"),
+    Shot("workload-alternatives", "/workloads/{pending}/alternatives?played=1", main=True),
     Shot("workload-failed", "/workloads/{failed}"),
     Shot("workload-delete", "/workloads/{failed}", question),
     Shot("workload-logs", "/workloads/{running}/logs", log_lines, main=True),

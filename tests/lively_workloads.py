@@ -13,10 +13,11 @@ from tests.cast import a_spec
 from tests.workloads import objects
 from workloads.logbook import log_paths, stamps
 from workloads.logbook.log_writer import LogWriter
-from workloads.models import Attempt, Event, Log, Pod, Position, Workload
+from workloads.models import Attempt, Event, Log, Pod, Position, TrainingProgress, Workload
 from workloads.specs import Compute, Gpus, Setup, encode_spec
 from workloads.specs import Environment as Runs
 from workloads.specs.spec_summary import summarize_spec
+from workloads.training_progress.estimating import Pace, describe_pace, format_time
 
 TRAINING = "loss {loss:.4f}  lr 3.0e-04  {speed} samples/s  step {step}"
 TRACEBACK = (
@@ -195,11 +196,31 @@ class WorkloadDay:
             ]
             nccl = f"\x1b[36m[rank {pod.rank}]\x1b[0m NCCL 2.27 ring 0..3, \x1b[32mready\x1b[0m"
             self._log(pod, [nccl, *steps], Log.State.CAPTURING)
+        self._progress(workload, 239, 410, 95)
         self._event(
             workload, 133.5, "status", old="Pending", new="Initializing", text="0 of 4 pods are up."
         )
         self._event(workload, 133, "status", old="Initializing", new="Running")
         return workload
+
+    def _progress(self, workload: Workload, step: int, total: int, minutes_left: float) -> None:
+        """How far a training is by its logs, and when it is over by its pace."""
+        per_second = (total - step) / (minutes_left * 60)
+        rest, pace = (
+            format_time(minutes_left * 60),
+            describe_pace(Pace(per_second, 600, 10), "step"),
+        )
+        TrainingProgress.objects.create(
+            workload=workload,
+            attempt=workload.attempt,
+            rank=0,
+            step=step,
+            total=total,
+            at=self.now,
+            ends_at=self.now + timedelta(minutes=minutes_left),
+            estimate=f"about {rest}, from {pace} over the last 10 min; total from the log",
+            read_at=self.now,
+        )
 
     def create_pending(self) -> Workload:
         job = {
@@ -307,19 +328,17 @@ class WorkloadDay:
     def create_others(self) -> None:
         over = {"started_at": self.ago(300), "ended_at": self.ago(120)}
         whole = {"running_pods": 3, "gpus_allocated": Decimal(6), "started_at": self.ago(380)}
-        self._pods(
-            self._workload(
-                "whisper-large-v4", "Running", "mallory", 400, project=self.b, each=2, **whole
-            ),
-            node="gpu-node-1",
+        whisper = self._workload(
+            "whisper-large-v4", "Running", "mallory", 400, project=self.b, each=2, **whole
         )
+        self._pods(whisper, node="gpu-node-1")
+        self._progress(whisper, 2800, 3100, 40)
         whole = {"running_pods": 7, "gpus_allocated": Decimal(7), "started_at": self.ago(1500)}
-        self._pods(
-            self._workload(
-                "bert-pretrain-de", "Running", "mallory", 1520, project=self.b, workers=6, **whole
-            ),
-            node="gpu-node-2",
+        bert = self._workload(
+            "bert-pretrain-de", "Running", "mallory", 1520, project=self.b, workers=6, **whole
         )
+        self._pods(bert, node="gpu-node-2")
+        self._progress(bert, 98400, 100000, 25)
         self._workload(
             "t5-summaries", "Initializing", "carla", 1, reason="1 of 3 pods are up.", running_pods=1
         )
