@@ -116,6 +116,9 @@ class Player:
             if book.placed:
                 self._running[book.key] = book
                 self._expect_end(book)
+            else:
+                # It may have given way before: its end follows its next start.
+                book.started_at = None
 
     def play(self, horizon: float, wanted: Iterable[str]) -> Draw:
         """Play until all `wanted` gangs have started, or to the horizon."""
