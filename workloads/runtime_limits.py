@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 
 from console.errors import Clash
@@ -18,6 +18,8 @@ from workloads.states import ENDING, Status
 COUNTED_STATUSES = frozenset({Status.RUNNING, Status.DEGRADED})
 """Statuses in which running time counts: all pods run, or some. Waiting and starting do not count.
 """
+MOST_WITH_BREAKS = 500
+"""Workloads of a cluster, which ran with breaks, whose running time is read."""
 _COUNTED_VALUES = {each.value for each in COUNTED_STATUSES}
 
 
@@ -72,6 +74,35 @@ def load_running_times(workloads: Sequence[Workload], now: datetime) -> Mapping[
         if attempt == attempts[key]:
             changes[key].append((at, new))
     return {each.pk: _measure_running_time(each, changes[each.pk], now) for each in workloads}
+
+
+def load_whole_starts(cluster_id: UUID, now: datetime) -> Mapping[UUID, datetime]:
+    """Return since when what ran with breaks would have run without them, by id.
+
+    Of the current attempt, without which the time that a workload waited again would count as
+    time that it ran. Those that never gave way are not in it. Three queries; one where there are
+    none.
+    """
+    broken = (
+        Event.objects.filter(
+            workload__cluster=cluster_id,
+            workload__ended_at=None,
+            workload__released_at=None,
+            workload__attempt=F("attempt"),
+            workload__started_at__lt=F("at"),
+            kind=Event.Kind.STATUS,
+            # That it says what is new lets a database use the index of changes.
+            new__gt="",
+        )
+        .exclude(new__in=_COUNTED_VALUES)
+        .order_by()
+    )
+    ids = list(broken.values_list("workload", flat=True).distinct()[:MOST_WITH_BREAKS])
+    fields = ("attempt", "started_at", "ended_at", "ran_seconds")
+    workloads = list(Workload.objects.filter(pk__in=ids).only(*fields)) if ids else []
+    running = load_running_times(workloads, now)
+    ran = {each.pk: running[each.pk].total_seconds(now) - each.ran_seconds for each in workloads}
+    return {key: now - timedelta(seconds=max(0.0, seconds)) for key, seconds in ran.items()}
 
 
 def _measure_running_time(

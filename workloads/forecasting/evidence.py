@@ -2,7 +2,7 @@
 
 Where its logs tell how far it is, a training ends as its pace lets expect. Else a workload's own
 earlier attempts tell it best, then copies by the same person, then its project; else its time limit
-alone. Five queries, whatever the cluster holds.
+alone. Six queries, and two more where some gave way, whatever the cluster holds.
 """
 
 import uuid
@@ -17,6 +17,7 @@ from simulation import LengthSource, RunLengths
 from simulation.run_lengths import FEWEST_RUNS, MOST_RUNS
 from workloads.kube_objects import get_data_job_name
 from workloads.models import Attempt, TrainingProgress, UsedAsset, Workload
+from workloads.runtime_limits import load_whole_starts
 from workloads.states import TERMINAL, UP
 
 MOST_WORKLOADS = 10_000
@@ -77,6 +78,7 @@ def load_run_lengths(cluster_id: uuid.UUID, now: datetime) -> Mapping[str, RunLe
         "started_at",
     )[:MOST_WORKLOADS]
     ends = _load_ends_by_pace(cluster_id, now)
+    whole_starts = load_whole_starts(cluster_id, now)
     groups = _group_runs(_load_runs(cluster_id, now), _load_templates(cluster_id), now)
     templates = groups.templates
     known: dict[Hashable, RunLengths] = {}
@@ -86,7 +88,8 @@ def load_run_lengths(cluster_id: uuid.UUID, now: datetime) -> Mapping[str, RunLe
         source, key = groups.choose(row, templates.get(row["id"]))
         group = groups.find(key)
         alike = group.ended if source in _ALIKE else ()
-        found = _find_by_pace(row, ends.get(row["id"]), alike, limit, now)
+        started_at = whole_starts.get(row["id"], row["started_at"])
+        found = _find_by_pace(started_at, ends.get(row["id"]), alike, limit, now)
         if found is None:
             # Many workloads are alike, and a distribution takes its time to be made.
             if (key, limit) not in known:
@@ -97,7 +100,7 @@ def load_run_lengths(cluster_id: uuid.UUID, now: datetime) -> Mapping[str, RunLe
 
 
 def _find_by_pace(
-    row: Mapping[str, Any],
+    started_at: datetime | None,
     ends_at: datetime | None,
     alike: Sequence[float],
     limit: float | None,
@@ -107,9 +110,9 @@ def _find_by_pace(
 
     Where copies of it ran, they count as much as its pace does: a bar may be that of one epoch.
     """
-    if ends_at is None or row["started_at"] is None:
+    if ends_at is None or started_at is None:
         return None
-    elapsed = max(0.0, (now - row["started_at"]).total_seconds())
+    elapsed = max(0.0, (now - started_at).total_seconds())
     left = max((ends_at - now).total_seconds(), LEAST_LEFT, LEAST_LEFT_SHARE * elapsed)
     if elapsed < LEAST_DONE * (elapsed + left):
         return None
