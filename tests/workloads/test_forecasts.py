@@ -335,6 +335,44 @@ def test_margins_aim_at_more_while_what_is_shown_is_right_too_seldom(cast: Cast)
     assert load_margins(cast.cluster.pk, build_moment(200))[Horizon.HOUR] < as_claimed
 
 
+def test_only_the_time_that_it_ran_counts(cast: Cast) -> None:
+    running = add_workload(cast.team_a, "running", "node-1", by=cast.bob)
+    changes = [(30, "Running", "Pending"), (630, "Pending", "Running")]
+    for minutes, old, new in changes:
+        Event.objects.create(
+            workload=running, attempt=1, at=build_moment(minutes), kind="status", old=old, new=new
+        )
+    [gang] = load_cluster_state(cast.cluster, build_moment(640)).gangs
+    # It ran for 30 minutes, waited for ten hours, and has run for ten minutes again.
+    assert gang.started_at == build_moment(600).timestamp()
+    TrainingProgress.objects.create(
+        workload=running, attempt=1, ends_at=build_moment(680), read_at=build_moment(640)
+    )
+    lengths = load_lengths(running, 640)
+    assert statistics.median(lengths.ended) == pytest.approx(80 * 60)
+    Event.objects.update(attempt=2)
+    [gang] = load_cluster_state(cast.cluster, build_moment(640)).gangs
+    assert gang.started_at == NOON.timestamp(), "that was another attempt"
+
+
+def test_what_is_run_again_waits_behind_those_who_wait(cast: Cast) -> None:
+    again = add_workload(cast.team_a, "again", attempt=2, created_at=build_moment(-600))
+    waiting = add_workload(cast.team_a, "waiting", created_at=build_moment(-30))
+    Attempt.objects.filter(workload=waiting).update(requested_at=build_moment(-30))
+    Attempt.objects.filter(workload=again).delete()
+    Attempt.objects.create(workload=again, number=1, requested_at=build_moment(-600))
+    Attempt.objects.create(workload=again, number=2, requested_at=build_moment(-10))
+    gangs = load_cluster_state(cast.cluster, build_moment(0)).gangs
+    ordered = sorted(gangs, key=lambda gang: gang.created_at)
+    assert [gang.key for gang in ordered] == [str(waiting.pk), str(again.pk)]
+    Attempt.objects.all().delete()
+    gangs = load_cluster_state(cast.cluster, build_moment(0)).gangs
+    assert {gang.created_at for gang in gangs} == {
+        build_moment(-600).timestamp(),
+        build_moment(-30).timestamp(),
+    }
+
+
 def test_a_workload_needs_all_its_pods_without_kai(cast: Cast, waiting: Workload) -> None:
     elastic = add_workload(cast.team_a, "elastic", requested_pods=3, min_pods=1, max_pods=3)
     Workload.objects.filter(pk=waiting.pk).update(requested_pods=2)
@@ -362,7 +400,7 @@ def test_queries_do_not_grow_with_workloads(cast: Cast, waiting: Workload) -> No
         add_workload(cast.team_a, f"w{number}")
         add_ended_run(cast.team_a, f"e{number}", 1)
     assert count(20) <= few + 3
-    assert few <= 45
+    assert few <= 47
 
 
 def test_only_clusters_that_answer_are_forecast(
@@ -400,9 +438,32 @@ def test_all_clusters_have_their_turn_the_oldest_forecast_first(
     monkeypatch.setattr("workloads.tasks.forecasting.forecast_cluster", forecast_one)
     forecast_all()
     assert asked == ["never", "fails", "old", "new"]
+    forecast_all()
+    assert asked[4:] == ["never", "old", "new"], "what failed rests"
     monkeypatch.setattr("workloads.tasks.forecasting.TURN_SECONDS", 0.0)
     forecast_all()
-    assert len(asked) == 4, "the time of a turn is over"
+    assert len(asked) == 7, "the time of a turn is over"
+
+
+@pytest.mark.parametrize(
+    ("took", "age", "is_forecast"),
+    [(0.4, 1, True), (20, 190, False), (20, 210, True), (500, 1000, False), (500, 1110, True)],
+)
+def test_a_cluster_rests_from_a_long_forecast_whoever_made_it(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, took: float, age: float, is_forecast: bool
+) -> None:
+    now = timezone.now()
+    Cluster.objects.update(last_seen_at=now)
+    made_at = now - timedelta(seconds=age)
+    ClusterForecast.objects.create(
+        cluster=cast.cluster, computed_at=made_at, took_seconds=took, fingerprint=""
+    )
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        "workloads.tasks.forecasting.forecast_cluster", lambda *given: asked.append(given)
+    )
+    forecast_all()
+    assert bool(asked) == is_forecast
 
 
 def test_forecasts_of_clusters_that_are_not_asked_are_forgotten(

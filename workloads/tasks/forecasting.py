@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -28,17 +28,19 @@ REST_FACTOR = 9
 """For how many times as long as a turn computed its cluster rests then: others wait meanwhile."""
 MOST_REST = 600.0
 """The longest rest in seconds: the last forecast is still shown at its end."""
+REST_OF_FAILED = 60.0
+"""The least rest in seconds of a cluster whose forecast failed: others have their turn."""
 
 _rests_until: dict[str, float] = {}
-"""Until when clusters rest, by the monotonic clock of this process."""
+"""Until when clusters rest whose forecast failed, by the monotonic clock of this process."""
 
 
 @step
 def forecast_all() -> None:
     """Forecast all clusters that answer, one by one, the oldest forecast first.
 
-    May run twice, late or beside another process. One turn at a time: it may wait long for the
-    simulator, and other steps need threads as well.
+    May run twice, late or beside another process. One turn at a time in each: it may wait long for
+    the simulator, and other steps need threads as well.
     """
     with claim_task("forecast", "all") as is_claimed:
         if not is_claimed:
@@ -58,22 +60,39 @@ def forecast_all() -> None:
 def forecast(cluster_id: str) -> None:
     """Forecast the starts of all that waits in a cluster.
 
-    One that takes long rests for a while.
+    One that takes long rests for a while, whichever process forecast it.
     """
-    if time.monotonic() < _rests_until.get(cluster_id, 0.0):
-        return
     now = timezone.now()
+    if time.monotonic() < _rests_until.get(cluster_id, 0.0) or _is_resting(cluster_id, now):
+        return
     cluster = _list_answering(now).filter(pk=cluster_id).first()
     if cluster is None:
         return
     began_at = time.monotonic()
-    forecast_cluster(cluster, now)
-    took = time.monotonic() - began_at
+    try:
+        forecast_cluster(cluster, now)
+    except Exception:
+        rest = max(REST_OF_FAILED, _find_rest(time.monotonic() - began_at))
+        _rests_until[cluster_id] = time.monotonic() + rest
+        raise
     _rests_until.pop(cluster_id, None)
-    if took > SHORT_SECONDS:
-        _rests_until[cluster_id] = time.monotonic() + min(took * REST_FACTOR, MOST_REST)
+    took = time.monotonic() - began_at
     if took > SLOW_SECONDS:
         log.warning("the forecast of cluster %s took %.0f s", cluster_id, took)
+
+
+def _is_resting(cluster_id: str, now: datetime) -> bool:
+    """Return whether a cluster rests from its last forecast. One query."""
+    last = ClusterForecast.objects.filter(pk=cluster_id).first()
+    if last is None:
+        return False
+    rest = _find_rest(last.took_seconds)
+    return rest > 0 and now < last.computed_at + timedelta(seconds=last.took_seconds + rest)
+
+
+def _find_rest(took: float) -> float:
+    """Return for how many seconds a cluster rests whose forecast took so many."""
+    return min(took * REST_FACTOR, MOST_REST) if took > SHORT_SECONDS else 0.0
 
 
 def _list_answering(now: datetime) -> "QuerySet[Cluster]":

@@ -4,6 +4,7 @@ import logging
 import time
 from datetime import datetime, timedelta
 
+from django.db.models import Exists
 from django.utils import timezone
 
 from clusters.tasks import claim_task
@@ -52,15 +53,14 @@ def _settle_lost_trials(now: datetime) -> None:
 
 def _begin_next_trial(now: datetime) -> QuotaTrial | None:
     """Begin the trial that has waited longest; None where there is none, or one is played."""
-    if QuotaTrial.objects.filter(status=TrialStatus.RUNNING).exists():
-        return None
+    played = QuotaTrial.objects.filter(status=TrialStatus.RUNNING)
     rows = QuotaTrial.objects.filter(status=TrialStatus.WAITING).order_by("created_at", "pk")
     trial = rows.select_related("cluster").first()
     if trial is None:
         return None
-    begun = QuotaTrial.objects.filter(pk=trial.pk, status=TrialStatus.WAITING).update(
-        status=TrialStatus.RUNNING, began_at=now, tries=trial.tries + 1
-    )
+    begun = QuotaTrial.objects.filter(
+        ~Exists(played), pk=trial.pk, status=TrialStatus.WAITING
+    ).update(status=TrialStatus.RUNNING, began_at=now, tries=trial.tries + 1)
     if begun != 1:
         return None
     trial.began_at = now
