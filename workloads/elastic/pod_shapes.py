@@ -1,6 +1,7 @@
 """What pods ask of nodes, as the package `scheduling` reads it."""
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -8,9 +9,10 @@ from math import ceil
 
 from scheduling import CPU, GPU, MEMORY, GpuShare, Number, PodShape
 from workloads.diagnosis.node_capacity import NodeCapacity, filter_open_nodes
-from workloads.kube_objects import Object
+from workloads.kube_objects import Object, nested_dict
 
 CLOSED = "labels that are asked for are missing, or taints are not tolerated"
+NOTHING_CLOSED: Mapping[str, str] = {}
 
 
 class ShapeBuilder:
@@ -20,6 +22,10 @@ class ShapeBuilder:
         self._nodes = nodes
         self._shapes: dict[object, PodShape] = {}
         self._mismatches: dict[str, Mapping[str, str]] = {}
+        self._closed: dict[frozenset[str], Mapping[str, str]] = {}
+        """Why nodes are closed, by the names of those that are open."""
+        self._labelled: defaultdict[tuple[str, str], list[NodeCapacity]] | None = None
+        """The nodes that have each label, once somebody selects one."""
 
     def build(
         self,
@@ -32,20 +38,39 @@ class ShapeBuilder:
 
         `pod_spec` says which nodes it accepts; None where it has one already.
         """
-        placement = "" if pod_spec is None else _write_placement(pod_spec)
-        key = (gpus, cpu, memory, placement)
+        mismatches = NOTHING_CLOSED if pod_spec is None else self._find_mismatches(pod_spec)
+        key = (gpus, cpu, memory, id(mismatches))
         if key not in self._shapes:
-            mismatches = {} if pod_spec is None else self._find_mismatches(placement, pod_spec)
             self._shapes[key] = _build_shape(gpus, cpu, memory, mismatches)
         return self._shapes[key]
 
-    def _find_mismatches(self, placement: str, pod_spec: Object) -> Mapping[str, str]:
+    def _find_mismatches(self, pod_spec: Object) -> Mapping[str, str]:
+        """Return why each node is closed for pods that are placed so, by its name.
+
+        Those for which the same nodes are open share the answer: there may be thousands of both.
+        """
+        placement = _write_placement(pod_spec)
         if placement not in self._mismatches:
-            is_open = {node.name for node in filter_open_nodes(self._nodes, pod_spec)}
-            self._mismatches[placement] = {
-                node.name: CLOSED for node in self._nodes if node.name not in is_open
-            }
+            found = filter_open_nodes(self._list_labelled(pod_spec), pod_spec)
+            is_open = frozenset(node.name for node in found)
+            if is_open not in self._closed:
+                self._closed[is_open] = {
+                    node.name: CLOSED for node in self._nodes if node.name not in is_open
+                }
+            self._mismatches[placement] = self._closed[is_open]
         return self._mismatches[placement]
+
+    def _list_labelled(self, pod_spec: Object) -> Sequence[NodeCapacity]:
+        """List the nodes that have one of the labels that a pod selects: the rarest of them."""
+        if self._labelled is None:
+            self._labelled = defaultdict(list)
+            for node in self._nodes:
+                for label in (node.labels or {}).items():
+                    self._labelled[label].append(node)
+        labelled = self._labelled
+        selected = nested_dict(pod_spec, "nodeSelector").items()
+        found = [labelled.get((key, str(value)), ()) for key, value in selected]
+        return min(found, key=len, default=self._nodes)
 
 
 def to_number(amount: Decimal | int) -> Number:
