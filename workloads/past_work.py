@@ -26,6 +26,8 @@ MOST_ATTEMPTS = 10_000
 MOST_PODS = 50_000
 """Newest attempts of one cluster that are played again, and all of their pods."""
 MOST_POOLS = 500
+MOST_PODS_OF_RUN = 5_000
+"""An attempt of more pods is left out: a few of them would leave no room for all others."""
 SHORTEST_RUN = 1.0
 """Seconds: whatever has none would hold what it got for ever."""
 QUEUED = (Status.PENDING.value,)
@@ -78,7 +80,8 @@ class PastWork:
     """Whether there were more than are played: the oldest are missing then."""
     never_started: int = 0
     """Attempts that were stopped before they started: nobody knows how long they would have run."""
-    unreadable: int = 0
+    left_out: int = 0
+    """Attempts of removed projects, of unreadable definitions, and of too many pods."""
     deleted: int = 0
     """Workloads that the ledger has, and whose rows are gone."""
 
@@ -124,14 +127,15 @@ def load_past_runs(
     rows = [row for row in found[:most_attempts] if _is_played(row)]
     asks = _load_asks(cluster, dict.fromkeys(row.workload_id for row in rows))
     runs: list[PastRun] = []
-    pods = unreadable = 0
+    pods = left_out = 0
     is_cut = len(found) > most_attempts
     for row in rows:
         ask = asks.get(row.workload_id)
-        if ask is None:
-            unreadable += 1
+        count = 0 if ask is None else sum(group.count for group in ask.groups)
+        if ask is None or count > MOST_PODS_OF_RUN:
+            left_out += 1
             continue
-        pods += sum(group.count for group in ask.groups)
+        pods += count
         if pods > MOST_PODS:
             is_cut = True
             break
@@ -142,7 +146,7 @@ def load_past_runs(
         runs,
         is_cut,
         sum(_was_given_up(row) for row in found[:most_attempts]),
-        unreadable,
+        left_out,
     )
 
 

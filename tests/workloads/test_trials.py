@@ -106,7 +106,7 @@ def test_what_is_not_played_is_counted(cast: Cast) -> None:
         )
     past = load_past_work(cast.cluster, BEGIN, NOON)
     assert len(past.runs) == 1
-    assert (past.never_started, past.unreadable, past.deleted, past.is_cut) == (1, 1, 1, False)
+    assert (past.never_started, past.left_out, past.deleted, past.is_cut) == (1, 1, 1, False)
 
 
 def test_the_newest_are_played_where_there_are_too_many(
@@ -121,6 +121,22 @@ def test_the_newest_are_played_where_there_are_too_many(
     monkeypatch.setattr(past_work, "MOST_PODS", 2)
     past = load_past_work(cast.cluster, BEGIN, NOON)
     assert [run.came_at.hour for run in past.runs] == [5, 6]
+    # What ran before the first of them is not known, so no time before it is played.
+    began_at = play(cast).states[0].now
+    assert 0 <= past.runs[0].came_at.timestamp() - began_at < 300
+
+
+def test_one_run_of_very_many_pods_does_not_crowd_out_the_others(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past_work, "MOST_PODS", 5)
+    monkeypatch.setattr(past_work, "MOST_PODS_OF_RUN", 3)
+    add_run(cast.team_a, "usual", NOON - timedelta(hours=2))
+    spec = replace(a_spec(cast.team_a, "huge"), workers=9)
+    add_run(cast.team_a, "huge", NOON - timedelta(hours=1), spec=spec)
+    past = load_past_work(cast.cluster, BEGIN, NOON)
+    assert [run.came_at.hour for run in past.runs] == [10]
+    assert (past.left_out, past.is_cut) == (1, False)
 
 
 def test_a_workload_keeps_to_its_nodes(cast: Cast) -> None:

@@ -48,7 +48,10 @@ _RESULT = object_schema(
     isWhole=describe_schema(BOOLEAN, "Whether that is all of the time."),
     isCut=describe_schema(BOOLEAN, "Whether there were more workloads than are played."),
     stoppedBeforeStart=describe_schema(INTEGER, "Runs that are left out: none knows their length."),
-    unreadable=INTEGER,
+    unreadable=describe_schema(
+        INTEGER,
+        "Runs that are left out: of removed projects, unreadable definitions, or too many pods.",
+    ),
     deleted=describe_schema(INTEGER, "Workloads of this time whose rows are gone."),
     total=object_schema(_PROJECT_WAITS, **_PROJECT_WAITS),
     projects=array_schema(

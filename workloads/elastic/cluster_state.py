@@ -248,7 +248,9 @@ def _build_gangs(
 def _select_gangs(keys: Sequence[uuid.UUID]) -> "QuerySet[Workload]":
     """Select workloads with their current attempts, in no order."""
     current = FilteredRelation("attempts", condition=Q(attempts__number=F("attempt")))
-    return Workload.objects.filter(pk__in=keys).alias(current_attempt=current).order_by()
+    rows = Workload.objects.filter(pk__in=keys).order_by()
+    selected: QuerySet[Workload] = rows.alias(current_attempt=current)
+    return selected
 
 
 def load_pod_specs(pods: Sequence[_PodValues]) -> Mapping[tuple[uuid.UUID, str], Object]:

@@ -62,11 +62,11 @@ def forecast(cluster_id: str) -> None:
 
     One that takes long rests for a while, whichever process forecast it.
     """
-    now = timezone.now()
-    if time.monotonic() < _rests_until.get(cluster_id, 0.0) or _is_resting(cluster_id, now):
+    if time.monotonic() < _rests_until.get(cluster_id, 0.0):
         return
+    now = timezone.now()
     cluster = _list_answering(now).filter(pk=cluster_id).first()
-    if cluster is None:
+    if cluster is None or _is_resting(cluster, now):
         return
     began_at = time.monotonic()
     try:
@@ -81,9 +81,9 @@ def forecast(cluster_id: str) -> None:
         log.warning("the forecast of cluster %s took %.0f s", cluster_id, took)
 
 
-def _is_resting(cluster_id: str, now: datetime) -> bool:
+def _is_resting(cluster: Cluster, now: datetime) -> bool:
     """Return whether a cluster rests from its last forecast. One query."""
-    last = ClusterForecast.objects.filter(pk=cluster_id).first()
+    last = ClusterForecast.objects.filter(pk=cluster).first()
     if last is None:
         return False
     rest = _find_rest(last.took_seconds)

@@ -57,6 +57,7 @@ class TrialResult:
     is_cut: bool
     never_started: int
     unreadable: int
+    """All runs that are left out, of too many pods as well."""
     deleted: int
     seconds: Sequence[float]
     """How long each replay took."""
@@ -111,7 +112,7 @@ def summarize_trial(
         max(0, len(projects) - MOST_PROJECTS),
         past.is_cut,
         past.never_started,
-        past.unreadable,
+        past.left_out,
         past.deleted,
         [round(each, 1) for each in seconds],
     )
