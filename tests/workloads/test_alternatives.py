@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -12,9 +13,11 @@ from django.utils import timezone
 from clusters.models import Cluster
 from projects.models import Project, User
 from scheduling import GPU
+from simulation import Outlook
 from tests.cast import Cast, a_spec
 from tests.workloads.waiting_rows import add_ended_run, add_node, add_workload
 from workloads.alternatives import AnswerBoard, CannotAsk, Question, ask_for_workload, play_question
+from workloads.alternatives.answers import AlternativeView
 from workloads.alternatives.asking import AT_ONCE
 from workloads.alternatives.questions import BASE, MOST_ENDED
 from workloads.alternatives.spec_changes import find_spec_change, list_spec_changes
@@ -244,3 +247,13 @@ def test_a_copy_is_filled_with_the_change(cast: Cast, waiting: Workload, client:
     assert Draft.objects.latest("updated_at").data["setup"]["workers"] == ["4"]
     client.force_login(cast.mallory)
     assert client.get(f"/workloads/new?draft={draft.pk}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(None, ""), (60, "1 min"), (3442, "57 min"), (3720, "1 h 2 min"), (86430, "1 d")],
+)
+def test_how_much_sooner_is_in_whole_minutes(seconds: int | None, words: str) -> None:
+    sooner_by = None if seconds is None else timedelta(seconds=seconds)
+    view = AlternativeView("smaller", "With 4 GPUs", Outlook.STARTS, 20, sooner_by=sooner_by)
+    assert view.gain == words

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from projects.durations import describe_duration
 from projects.models import Project
 from simulation import Outlook
 from simulation.alternatives import AlternativeStart
@@ -48,6 +49,12 @@ class AlternativeView:
     @property
     def gain_seconds(self) -> int | None:
         return None if self.sooner_by is None else round(self.sooner_by.total_seconds())
+
+    @property
+    def gain(self) -> str:
+        """How much sooner in words, in whole minutes: no forecast is surer; "" where not known."""
+        minutes = 0 if self.sooner_by is None else round(self.sooner_by.total_seconds() / 60)
+        return describe_duration(minutes * 60) if minutes > 0 else ""
 
 
 class AnswerBoard:
