@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -18,7 +19,7 @@ from tests.cast import Cast, a_spec
 from tests.workloads.waiting_rows import add_ended_run, add_node, add_workload
 from workloads.alternatives import AnswerBoard, CannotAsk, Question, ask_for_workload, play_question
 from workloads.alternatives.answers import AlternativeView
-from workloads.alternatives.asking import AT_ONCE
+from workloads.alternatives.asking import AT_ONCE, SECONDS
 from workloads.alternatives.questions import BASE, MOST_ENDED
 from workloads.alternatives.spec_changes import find_spec_change, list_spec_changes
 from workloads.manifests.placement import NO_POOLS, NodePools
@@ -152,7 +153,7 @@ def test_what_is_refused_is_not_offered(
 
 
 def test_few_ask_at_once_and_the_newer_question_of_a_person_counts(
-    cast: Cast, waiting: Workload
+    cast: Cast, waiting: Workload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def build() -> Question:
         return ask_for_workload(waiting, cast.bob)
@@ -173,6 +174,11 @@ def test_few_ask_at_once_and_the_newer_question_of_a_person_counts(
         assert list(play_question(build, 1))[-1].is_over
         with pytest.raises(CannotAsk, match="A newer question of yours"):
             list(first[0])
+        later = time.monotonic() + SECONDS
+        monkeypatch.setattr("workloads.alternatives.asking.time.monotonic", lambda: later)
+        with pytest.raises(CannotAsk, match="Others wait to ask"):
+            next(play_question(build, 2))
+        monkeypatch.undo()
     finally:
         for boards in first:
             boards.close()  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """Asking the simulator, in a process of its own that answers as it finds out.
 
 Few ask at once, since each takes a processor for some seconds; the newer question of a person takes
-the place of the older one.
+the place of the older one, unless they have asked for long while others were refused.
 """
 
 import logging
@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -32,21 +33,33 @@ SEED = 1
 MODULE = "simulation.alternatives_process"
 
 _lock = threading.Lock()
-_turns: "dict[int, _Turn]" = {}
-"""Who asks, by the number of the user."""
 
 
 class _Turn:
     """One person's turn to ask; the process is there once the question is built."""
 
-    def __init__(self) -> None:
+    def __init__(self, since: float) -> None:
         self.process: subprocess.Popen[bytes] | None = None
         self.is_replaced = False
+        self.since = since
+        """Since when this person asks, older questions that were replaced included (monotonic)."""
 
     @property
     def is_over(self) -> bool:
         """Whether its process has ended, though nobody has read that."""
         return self.process is not None and self.process.poll() is not None
+
+
+class _Turns:
+    """Who asks in this process."""
+
+    def __init__(self) -> None:
+        self.by_user: dict[int, _Turn] = {}
+        self.refused_at = 0.0
+        """When somebody was last refused because others asked, as `time.monotonic` has it."""
+
+
+_turns = _Turns()
 
 
 def play_question(build: Callable[[], Question], user_id: int) -> Iterator[AnswerBoard]:
@@ -82,25 +95,38 @@ def play_to_end(build: Callable[[], Question], user_id: int) -> tuple[AnswerBoar
 @contextmanager
 def _take_turn(user_id: int) -> Iterator[_Turn]:
     """Take a person's turn, also from an older question of theirs. Raises CannotAsk."""
-    turn = _Turn()
     with _lock:
-        for key in [key for key, each in _turns.items() if each.is_over]:
-            del _turns[key]
-        older = _turns.get(user_id)
-        if older is not None and older.process is None:
-            raise CannotAsk("Your last question is being prepared: ask again in some seconds.")
-        if older is None and len(_turns) >= AT_ONCE:
-            raise CannotAsk("Others are asking just now: ask again in some seconds.")
-        if older is not None and older.process is not None:
-            older.is_replaced = True
-            older.process.kill()
-        _turns[user_id] = turn
+        turn = _begin_turn(user_id, time.monotonic())
     try:
         yield turn
     finally:
         with _lock:
-            if _turns.get(user_id) is turn:
-                del _turns[user_id]
+            if _turns.by_user.get(user_id) is turn:
+                del _turns.by_user[user_id]
+
+
+def _begin_turn(user_id: int, now: float) -> _Turn:
+    """Begin a person's turn, and end the older one of theirs. Raises CannotAsk."""
+    turns = _turns.by_user
+    for key in [key for key, each in turns.items() if each.is_over]:
+        del turns[key]
+    older = turns.get(user_id)
+    if older is None:
+        if len(turns) >= AT_ONCE:
+            _turns.refused_at = now
+            raise CannotAsk("Others are asking just now: ask again in some seconds.")
+        turns[user_id] = _Turn(now)
+        return turns[user_id]
+    if older.process is None:
+        raise CannotAsk("Your last question is being prepared: ask again in some seconds.")
+    if now - older.since >= SECONDS and _turns.refused_at > older.since:
+        raise CannotAsk(
+            "Others wait to ask, and your last question is still played: ask again in some seconds."
+        )
+    older.is_replaced = True
+    older.process.kill()
+    turns[user_id] = _Turn(older.since)
+    return turns[user_id]
 
 
 def _read_answers(turn: _Turn, question: Question) -> Iterator[AlternativeStart | None]:
