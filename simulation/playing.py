@@ -116,8 +116,9 @@ class Player:
             if book.placed:
                 self._running[book.key] = book
                 self._expect_end(book)
-            else:
-                # It may have given way before: its end follows its next start.
+            elif book.started_at is not None:
+                # It gave way before now, and goes on where it was, as what does later.
+                self._remaining[book.key] = self._draw_remaining(book)
                 book.started_at = None
 
     def play(self, horizon: float, wanted: Iterable[str]) -> Draw:
@@ -165,7 +166,7 @@ class Player:
         if lengths is None:
             return None
         state = self._world.state
-        started_at = book.started_at if self._now == 0.0 and book.placed else None
+        started_at = book.started_at if self._now == 0.0 else None
         elapsed = 0.0 if started_at is None else max(0.0, state.now - started_at)
         length = lengths.draw(self._build_random(book.key), elapsed)
         return None if length is None else max(0.0, length - elapsed)

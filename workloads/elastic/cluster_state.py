@@ -295,7 +295,8 @@ def _build_gang(
 ) -> Gang:
     """Build a gang. Data workers are one of their own, which start one by one.
 
-    Its age is that of the current attempt, whose PodGroup is no older.
+    Its age is that of the current attempt, whose PodGroup is no older. One that gave way has
+    started as long ago as it ran.
     """
     preemptibility = (
         Preemptibility.PREEMPTIBLE
