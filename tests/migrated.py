@@ -15,6 +15,8 @@ from pathlib import Path
 from tests.cluster import ROOT
 
 NAME = "muster.sqlite3"
+SHARED_DIR = "MUSTER_TESTS_SHARED_DIR"
+"""The variable that names the directory in which test processes share what one of them made."""
 
 
 def provide_database(data: Path) -> None:
@@ -60,7 +62,10 @@ def run_python(data: Path, *arguments: str, database_url: str = "") -> str:
 
 @cache
 def _build_database() -> bytes:
-    shared = Path(os.environ["MUSTER_TESTS_SHARED_DIR"])
+    if SHARED_DIR not in os.environ:
+        # A benchmark is a single process.
+        return _migrate()
+    shared = Path(os.environ[SHARED_DIR])
     with (shared / "migrated.lock").open("w") as lock:
         # Whoever comes first migrates, and the other test processes wait for it.
         fcntl.flock(lock, fcntl.LOCK_EX)
