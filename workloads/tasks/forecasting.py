@@ -50,11 +50,14 @@ def forecast_all() -> None:
         for cluster_id in _list_due_clusters(now):
             if time.monotonic() - began_at >= TURN_SECONDS:
                 return
+            forecast_began_at = time.monotonic()
             try:
                 forecast(cluster_id)
             except Exception:
                 # The others would never have their turn behind one that fails each time.
                 log.exception("the forecast of cluster %s failed", cluster_id)
+                rest = max(REST_OF_FAILED, _find_rest(time.monotonic() - forecast_began_at))
+                _rests_until[cluster_id] = time.monotonic() + rest
 
 
 def forecast(cluster_id: str) -> None:
@@ -69,12 +72,7 @@ def forecast(cluster_id: str) -> None:
     if cluster is None or _is_resting(cluster, now):
         return
     began_at = time.monotonic()
-    try:
-        forecast_cluster(cluster, now)
-    except Exception:
-        rest = max(REST_OF_FAILED, _find_rest(time.monotonic() - began_at))
-        _rests_until[cluster_id] = time.monotonic() + rest
-        raise
+    forecast_cluster(cluster, now)
     _rests_until.pop(cluster_id, None)
     took = time.monotonic() - began_at
     if took > SLOW_SECONDS:
