@@ -5,8 +5,8 @@ Alibaba's public trace where `MUSTER_ALIBABA_TRACE` names the folder of `cluster
 At moments on the way all that waits is forecast by what had ended before; margins are computed
 from earlier forecasts whose interval was over. The second half of the moments is scored, of some
 histories of a generator, or clusters of the trace, together: all that waits at one time is early or
-late together, so one of them has few outcomes that tell apart. How sure a figure is, is what it
-comes to for whole days drawn anew. What misses its goal is printed as that, and fails nothing.
+late together, so one of them has few outcomes that tell apart. Whole days are drawn anew to tell
+how sure a figure is. What misses its goal is printed as that, and fails nothing.
 
 python benchmarks/forecast.py [--quick] [--seed 1] [--histories 3] [--world NAME] [--no-speed]
 """

@@ -76,7 +76,7 @@ def load_running_times(workloads: Sequence[Workload], now: datetime) -> Mapping[
     return {each.pk: _measure_running_time(each, changes[each.pk], now) for each in workloads}
 
 
-def load_whole_starts(cluster_id: UUID, now: datetime) -> Mapping[UUID, datetime]:
+def load_unbroken_starts(cluster_id: UUID, now: datetime) -> Mapping[UUID, datetime]:
     """Return since when what ran with breaks would have run without them, by id.
 
     Of the current attempt, without which the time that a workload waited again would count as
@@ -95,7 +95,7 @@ def load_whole_starts(cluster_id: UUID, now: datetime) -> Mapping[UUID, datetime
             new__gt="",
         )
         .exclude(new__in=_COUNTED_VALUES)
-        .order_by()
+        .order_by("workload")
     )
     ids = list(broken.values_list("workload", flat=True).distinct()[:MOST_WITH_BREAKS])
     fields = ("attempt", "started_at", "ended_at", "ran_seconds")

@@ -41,7 +41,7 @@ from workloads.kube_objects import (
 from workloads.models import Pod as PodRow
 from workloads.models import Workload
 from workloads.pod_counts import WITHOUT_NODE, Standing
-from workloads.runtime_limits import load_whole_starts
+from workloads.runtime_limits import load_unbroken_starts
 from workloads.specs import Priority
 
 log = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ def load_cluster_state(cluster: Cluster, now: datetime) -> ClusterState:
             pods,
             ShapeBuilder(build_capacities(rows)),
             NodeDevices(nodes),
-            load_whole_starts(cluster.pk, now),
+            load_unbroken_starts(cluster.pk, now),
             has_kai=has_kai,
         ),
     )
@@ -218,7 +218,7 @@ def _build_gangs(
     pods: Sequence[_PodValues],
     shapes: ShapeBuilder,
     devices: NodeDevices,
-    whole_starts: Mapping[uuid.UUID, datetime],
+    unbroken_starts: Mapping[uuid.UUID, datetime],
     *,
     has_kai: bool,
 ) -> Sequence[Gang]:
@@ -235,7 +235,7 @@ def _build_gangs(
         _build_gang(
             each,
             [_build_pod(pod, examples, shapes, devices) for pod in members],
-            whole_starts.get(each["id"], each["started_at"]),
+            unbroken_starts.get(each["id"], each["started_at"]),
             has_kai=has_kai,
             is_of_data=is_of_data,
         )

@@ -17,7 +17,7 @@ from simulation import LengthSource, RunLengths
 from simulation.run_lengths import FEWEST_RUNS, MOST_RUNS
 from workloads.kube_objects import get_data_job_name
 from workloads.models import Attempt, TrainingProgress, UsedAsset, Workload
-from workloads.runtime_limits import load_whole_starts
+from workloads.runtime_limits import load_unbroken_starts
 from workloads.states import TERMINAL, UP
 
 MOST_WORKLOADS = 10_000
@@ -78,7 +78,7 @@ def load_run_lengths(cluster_id: uuid.UUID, now: datetime) -> Mapping[str, RunLe
         "started_at",
     )[:MOST_WORKLOADS]
     ends = _load_ends_by_pace(cluster_id, now)
-    whole_starts = load_whole_starts(cluster_id, now)
+    unbroken_starts = load_unbroken_starts(cluster_id, now)
     groups = _group_runs(_load_runs(cluster_id, now), _load_templates(cluster_id), now)
     templates = groups.templates
     known: dict[Hashable, RunLengths] = {}
@@ -88,7 +88,7 @@ def load_run_lengths(cluster_id: uuid.UUID, now: datetime) -> Mapping[str, RunLe
         source, key = groups.choose(row, templates.get(row["id"]))
         group = groups.find(key)
         alike = group.ended if source in _ALIKE else ()
-        started_at = whole_starts.get(row["id"], row["started_at"])
+        started_at = unbroken_starts.get(row["id"], row["started_at"])
         found = _find_by_pace(started_at, ends.get(row["id"]), alike, limit, now)
         if found is None:
             # Many workloads are alike, and a distribution takes its time to be made.
