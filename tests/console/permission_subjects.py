@@ -3,7 +3,7 @@
 For the tests that compare that with the permission table.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,10 +58,15 @@ class Subject:
     def may(self, rule: Rule) -> bool:
         if not isinstance(rule, Need):
             return rule in (OPEN, SIGNED_IN)
-        permission = rule.permission
-        if permission.entity in TENANT_ONLY and self.scope != "tenant":
+        return self.has_role_for(rule) and self.is_in_scope_of(rule)
+
+    def has_role_for(self, need: Need) -> bool:
+        return ROLES[self.role].permits(need.permission)
+
+    def is_in_scope_of(self, need: Need) -> bool:
+        if need.permission.entity in TENANT_ONLY and self.scope != "tenant":
             return False
-        return ROLES[self.role].permits(permission) and rule.at in COVERED[self.scope]
+        return need.at in COVERED[self.scope]
 
 
 def _subjects(world: World) -> list[Subject]:
@@ -154,11 +159,33 @@ def _choose_subjects(
         return subjects[:1]
     if with_all:
         return subjects
-    let_in = [subject for subject in subjects if subject.may(rule)]
-    by_role = {subject.role: subject for subject in reversed(let_in)}
-    by_scope = {subject.scope: subject for subject in let_in}
-    chosen = {subject.user.pk for subject in (*by_role.values(), *by_scope.values())}
-    return [each for each in subjects if not each.may(rule) or each.user.pk in chosen]
+    chosen = {
+        subject.user.pk
+        for alike in (
+            [each for each in subjects if each.may(rule)],
+            [each for each in subjects if _lacks_role_and_scope(each, rule)],
+        )
+        for subject in _cover_roles_and_scopes(alike)
+    }
+    return [
+        each
+        for each in subjects
+        if each.user.pk in chosen or not (each.may(rule) or _lacks_role_and_scope(each, rule))
+    ]
+
+
+def _lacks_role_and_scope(subject: Subject, rule: Rule) -> bool:
+    """Return whether a subject has to be refused for each of two reasons."""
+    return isinstance(rule, Need) and not (
+        subject.has_role_for(rule) or subject.is_in_scope_of(rule)
+    )
+
+
+def _cover_roles_and_scopes(subjects: Sequence[Subject]) -> Iterable[Subject]:
+    """Return each role in one scope, and each scope with one role."""
+    by_role = {subject.role: subject for subject in reversed(subjects)}
+    by_scope = {subject.scope: subject for subject in subjects}
+    return (*by_role.values(), *by_scope.values())
 
 
 def wrongly_let_in_or_refused(
@@ -166,8 +193,9 @@ def wrongly_let_in_or_refused(
 ) -> list[str]:
     """Return the answers, to anybody and with any method, that differ from the table.
 
-    Whoever has to be refused is asked for. Of those that are let in, whose pages take long, it is
-    each role in one scope and each scope with one role, unless `with_all`.
+    All are asked for who are refused for one reason alone: their role, or its scope. Of those that
+    lack both, and of those that are let in, whose pages take long, it is each role in one scope and
+    each scope with one role, unless `with_all`.
     """
     wrong = []
     for method in METHODS:
