@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
@@ -158,6 +159,7 @@ def test_a_removed_project_is_another_project(
         "workload={b_workload}",
         "workload=x",
         "node={cluster}/",
+        "node={cluster}/%0A",
         "node=x/y",
     ],
 )
@@ -207,6 +209,25 @@ def test_a_node_is_shown_alone(past: Workload, cast: Cast, read_page: ReadPage) 
     assert "train1 8" in text
     assert "node-2" not in text
     assert "Waited" not in text
+
+
+def test_what_starts_on_a_node_was_there(cast: Cast, record: Record, read_page: ReadPage) -> None:
+    a_node(cast.cluster)
+    workload = a_running_workload(cast.team_a, "starting", 8, "node-1")
+    touch_workload(workload, status="Initializing")
+    record(0)
+    text = get_text(read_page(cast.alice, build_address(0, f"&node={cast.cluster.pk}/node-1")))
+    assert "Ran there 1" in text
+    assert "starting 8" in text
+
+
+def test_the_sliders_left_end_is_recorded(cast: Cast, record: Record, read_page: ReadPage) -> None:
+    for minute in (0.5, 5):
+        record(minute)
+    least = re.search(r'min="(\d+)"', read_page(cast.alice, "/time-machine"))
+    assert least
+    assert datetime.fromtimestamp(60 * int(least[1]), UTC) == build_moment(1)
+    assert "Nothing is known" not in read_page(cast.alice, build_address(1))
 
 
 def test_gaps_and_edges_are_said(cast: Cast, record: Record, read_page: ReadPage) -> None:

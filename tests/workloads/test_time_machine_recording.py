@@ -1,12 +1,14 @@
 """The step that records states: every moment is what it was, whatever runs twice, late or dies."""
 
 import random
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.db import transaction
+from django.test import Client
 from django.utils import timezone
 
 from clusters.models import Node
@@ -16,10 +18,16 @@ from tests.workloads.past_rows import Record, a_node, a_running_workload, a_wait
 from tests.workloads.table_rows import a_pod, a_workload, touch_workload
 from workloads.models import Pod, StateBlock, StateBookmark, StateDelta, Workload
 from workloads.queries import past_states
-from workloads.queries.past_states import Gap, PastState, load_past_state, load_record_bounds
+from workloads.queries.past_states import (
+    Gap,
+    PastState,
+    RecordBounds,
+    load_past_state,
+    load_record_bounds,
+)
 from workloads.recording import turns
 from workloads.tasks.retaining import retain
-from workloads.time_machine import State
+from workloads.time_machine import State, list_places
 
 
 def load(minutes: float) -> PastState:
@@ -221,3 +229,120 @@ def test_a_damaged_block_is_followed_by_a_new_one(cast: Cast, record: Record) ->
     record(1)
     record(2)
     assert list_names(2) == ["train1"]
+
+
+def test_a_damaged_delta_loses_no_earlier_one(cast: Cast, record: Record) -> None:
+    for minute in range(0, 50, 10):
+        a_workload(cast.team_a, f"job-{minute}", status="Pending")
+        for turn in range(10):
+            record(minute + turn)
+    StateDelta.objects.filter(at=build_moment(30)).update(data=b"damaged")
+    record(50)
+    assert list_names(25) == ["job-0", "job-10", "job-20"]
+    assert [load(minute).gap for minute in (29, 50)] == [None, None]
+    gap = load(45).gap
+    assert gap is not None
+    assert gap.end == build_moment(50)
+    assert build_moment(29) < gap.begin < build_moment(30)
+    assert len(list_names(50)) == 5
+
+
+def test_a_clock_that_was_ahead_and_is_put_right_leaves_a_gap_and_no_more(
+    cast: Cast, record: Record
+) -> None:
+    a_workload(cast.team_a, "before", status="Pending")
+    for minute in range(5):
+        record(minute)
+    for minute in range(5, 15):
+        if minute == 8:
+            a_workload(cast.team_a, "meanwhile", status="Pending")
+        record(minute + 60)
+    for minute in range(15, 18):
+        record(minute)
+    a_workload(cast.team_a, "after", status="Pending")
+    record(18)
+    assert StateBookmark.objects.get().recorded_at == build_moment(18)
+    assert [load(minute).gap for minute in (4, 10, 16)] == [
+        None,
+        Gap(build_moment(4), build_moment(15)),
+        None,
+    ]
+    assert list_names(10) == ["before"]
+    assert list_names(16) == ["before", "meanwhile"]
+    for minute in range(19, 80):
+        record(minute)
+    assert list_names(70) == ["after", "before", "meanwhile"]
+    assert load(70).gap is None
+
+
+def test_a_clock_that_may_be_wrong_now_deletes_nothing_and_is_told(
+    cast: Cast, record: Record, client: Client
+) -> None:
+    a_workload(cast.team_a, status="Pending")
+    for minute in range(120):
+        record(minute)
+    record(20)
+    assert load_record_bounds() == RecordBounds(
+        build_moment(0), build_moment(20), still_until=build_moment(119)
+    )
+    assert list_names(110) == ["train1"]
+    client.force_login(cast.alice)
+    page = client.get("/time-machine").content.decode()
+    assert "Nothing is recorded until" in page
+    record(120)
+    assert load_record_bounds() == RecordBounds(build_moment(0), build_moment(120))
+
+
+def test_each_that_waits_has_its_turn_however_many_pods_they_have(
+    cast: Cast, record: Record
+) -> None:
+    a_node(cast.cluster)
+    a_running_workload(cast.team_b, "holder", 8, "node-1")
+    for number in range(60):
+        a_waiting_workload(cast.team_a, f"train-{number}", requested_pods=16)
+    record(0)
+    record(1)
+    record(2)
+    reasons = load(2).state.reasons.values()
+    assert len(reasons) == 60
+    Workload.objects.filter(name="holder").update(status="Completed", ended_at=build_moment(3))
+    touch_workload(Workload.objects.get(name="holder"), gpus_allocated=Decimal(0))
+    Node.objects.update(is_schedulable=False)
+    for minute in range(3, 8):
+        record(minute)
+    sentences = {each.sentence for each in load(7).state.reasons.values()}
+    assert len(sentences) == 1, sentences
+
+
+def test_what_changed_and_was_not_looked_into_has_no_old_sentence(
+    cast: Cast, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_node(cast.cluster)
+    a_running_workload(cast.team_b, "holder", 8, "node-1")
+    waiting = [a_waiting_workload(cast.team_a, f"train-{number}") for number in range(3)]
+    record(0)
+    record(1)
+    assert len(load(1).state.reasons) == 3
+    monkeypatch.setattr("workloads.recording.reading.MOST_EXPLAINED", 1)
+    for workload in waiting:
+        touch_workload(workload)
+    record(2)
+    assert 1 <= len(load(2).state.reasons) <= 2
+    record(3)
+    record(4)
+    assert len(load(4).state.reasons) == 3
+
+
+def test_the_queue_then_is_in_the_order_of_the_scheduler_within_a_second(
+    cast: Cast, record: Record
+) -> None:
+    workloads = [
+        a_workload(cast.team_a, f"sweep-{number}", status="Pending", gpus_requested=Decimal(1))
+        for number in range(6)
+    ]
+    for number, workload in enumerate(workloads):
+        workload.attempts.update(requested_at=build_moment(0) + timedelta(milliseconds=number))
+    record(1)
+    recorded = load(1).state.workloads
+    places = list_places(recorded.values(), {"Pending"}, list(recorded.values()))
+    assert [places[each.pk.bytes].position for each in workloads] == [1, 2, 3, 4, 5, 6]

@@ -1,5 +1,6 @@
 """What a past moment is looked at for: everything, a project, a node or a workload."""
 
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from projects.permissions import Entity, Verb
 from projects.rights import view_permission
 from workloads.models import Workload
 from workloads.overview.past_view import PastFocus
+
+_NODE_NAME = re.compile(r"[a-z0-9.-]{1,253}")
+"""Characters of a DNS subdomain (RFC 1123), which names of nodes are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ def _find_node(user: User, text: str) -> Place:
         )
     except ValueError as error:
         raise Http404("There is no such node.") from error
-    if not 0 < len(name) <= 253:
+    if not _NODE_NAME.fullmatch(name):
         raise Http404("There is no such node.")
     return Place(
         name,

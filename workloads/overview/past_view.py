@@ -166,8 +166,9 @@ def build_past_view(state: State, sight: PastSight, focus: PastFocus, most: int)
         if (owner := state.workloads.get(each.workload)) is not None:
             by_node[owner.cluster, each.node].append(each)
     concerned = _choose_workloads(state, focus, by_node)
-    waiting = [each for each in concerned if each.status in _WAITING]
-    running = [each for each in concerned if each.status not in _WAITING]
+    # On a node whoever has pods there was there, started or not.
+    waiting = [each for each in concerned if each.status in _WAITING and focus.node is None]
+    running = [each for each in concerned if each.status not in _WAITING or focus.node is not None]
     nodes = _choose_nodes(state, sight, focus, by_node)
     projects, others = _build_projects(state, sight, focus)
     return PastView(

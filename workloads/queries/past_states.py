@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from django.db.models import Max, Min
+from django.utils import timezone
 
 from workloads.models import StateBlock, StateBookmark, StateDelta
 from workloads.time_machine import Block, Delta, State, decode_block, decode_delta
@@ -25,6 +26,9 @@ class RecordBounds:
 
     begin: datetime
     until: datetime
+    """At most now."""
+    still_until: datetime | None = None
+    """Until when nothing is recorded, as the last turn was by a clock that was ahead; else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,11 @@ def load_record_bounds() -> RecordBounds | None:
     """Load from when until when there is a record; None before the first. Two queries."""
     until = StateBookmark.objects.values_list("recorded_at", flat=True).order_by("pk").first()
     begin = StateBlock.objects.aggregate(begin=Min("begin"))["begin"]
-    return None if until is None or begin is None else RecordBounds(begin, max(begin, until))
+    if until is None or begin is None:
+        return None
+    now = timezone.now()
+    still_until = until if until - now > GAP else None
+    return RecordBounds(begin, max(begin, min(until, now)), still_until)
 
 
 def load_past_state(

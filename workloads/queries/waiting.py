@@ -152,16 +152,19 @@ def load_gpu_holdings(clusters: Iterable[uuid.UUID]) -> GpuHoldings:
     return holdings
 
 
-def limit_pods(workloads: Sequence[Workload]) -> Sequence[Workload]:
+def limit_pods(workloads: Sequence[Workload], *, in_order: bool = False) -> Sequence[Workload]:
     """Return as many workloads as have MOST_PODS pods together, and at least one.
 
-    Of a workload with many pods only the samples count.
+    Of a workload with many pods only the samples count. One for which there is no room is left out
+    for smaller ones behind it, or `in_order` ends it.
     """
     limited: list[Workload] = []
     pods = 0
     for workload in workloads:
         count = MOST_SAMPLES if workload.requested_pods > SAMPLED else workload.requested_pods
         if limited and pods + count > MOST_PODS:
+            if in_order:
+                break
             continue
         pods += count
         limited.append(workload)

@@ -1,7 +1,7 @@
 """What the time machine records, out of rows as they are now: each in few, bounded queries."""
 
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
@@ -110,6 +110,7 @@ def _build_workload(
         status=status,
         since=int(status_at.timestamp()),
         requested_at=int(requested_at.timestamp()),
+        requested_micros=requested_at.microsecond,
         priority=_PRIORITIES.get(priority, NO_PRIORITY),
         preemptible=preemptible,
         running_pods=running_pods,
@@ -193,19 +194,26 @@ def _find_silence(cluster: Cluster) -> int:
     return min((int(moment.timestamp()) for moment in moments if moment), default=0)
 
 
-def load_reasons(ids: Collection[uuid.UUID]) -> Mapping[bytes, WaitReason | None]:
-    """Return why these workloads wait, of those that were looked into; None: nothing is known."""
+def load_reasons(
+    ids: Sequence[uuid.UUID],
+) -> tuple[Mapping[bytes, WaitReason | None], list[uuid.UUID]]:
+    """Return why the first of these workloads wait, and those that were not looked into.
+
+    The ids are in order. As many are looked into as have not too many pods together, and at least
+    one. None: nothing is known.
+    """
     rows = Workload.objects.filter(pk__in=ids, status__in=WAITING, job__isnull=False)
-    workloads = limit_pods(
-        list(rows.select_related("project").defer(*_UNREAD_FIELDS).order_by("pk"))
-    )
-    # Only a workload's own project is named: who reads it later is not known yet.
-    found = diagnose_without_places(workloads, frozenset())
+    found = list(rows.select_related("project").defer(*_UNREAD_FIELDS).order_by("pk"))
+    workloads = limit_pods(found, in_order=True)
+    left: list[uuid.UUID] = []
+    if len(workloads) < len(found):
+        left = [each for each in ids if each >= found[len(workloads)].pk]
     reasons: dict[bytes, WaitReason | None] = {each.pk.bytes: None for each in workloads}
-    for key, (diagnosis, _) in found.items():
+    # Only a workload's own project is named: who reads it later is not known yet.
+    for key, (diagnosis, _) in diagnose_without_places(workloads, frozenset()).items():
         sentence = diagnosis.sentence[:LONGEST_SENTENCE]
         reasons[key.bytes] = WaitReason(key.bytes, sentence, diagnosis.is_queued)
-    return reasons
+    return reasons, left
 
 
 def _to_thousandths(amount: Decimal | None) -> int:

@@ -5,7 +5,6 @@ that dies in between has recorded nothing, and the next finds the same changes a
 """
 
 import logging
-import uuid
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -15,10 +14,9 @@ from django.utils import timezone
 from clusters.tasks import claim_task
 from console.celery import step
 from workloads.models import StateBlock, StateBookmark, StateDelta
-from workloads.queries.changes import load_position
 from workloads.queries.past_states import GAP, OpenBlock, load_open_block, to_datetime
-from workloads.recording import evidence
-from workloads.recording.evidence import MOST_EXPLAINED
+from workloads.recording import breaks, evidence
+from workloads.recording.reading import explain_waits, read_state
 from workloads.time_machine import (
     Block,
     DamagedBlock,
@@ -28,7 +26,6 @@ from workloads.time_machine import (
     encode_block,
     encode_delta,
 )
-from workloads.time_machine.states import index_records
 
 log = logging.getLogger(__name__)
 
@@ -51,44 +48,30 @@ def record_state() -> None:
 def record_turn(now: datetime) -> None:
     """Record what changed up to this moment; the whole state where nothing is recorded yet."""
     bookmark = StateBookmark.objects.order_by("pk").first()
+    if bookmark is None:
+        breaks.begin_record(now)
+        return
+    if bookmark.recorded_at - now > GAP:
+        breaks.begin_after_false_time(now, bookmark)
+        return
     try:
         opened = load_open_block()
     except DamagedBlock:
         log.exception("The newest block of the time machine is damaged; a new one begins.")
         opened = None
-    if bookmark is None or opened is None:
-        _begin_record(now, bookmark)
+    if opened is None:
+        breaks.begin_after_damage(now, bookmark)
         return
     at = int(now.timestamp())
     if at > int(bookmark.recorded_at.timestamp()):
         _record_changes(at, bookmark, opened)
 
 
-def _begin_record(now: datetime, bookmark: StateBookmark | None) -> None:
-    """Open a block with the whole state; what an older one has stays as it is."""
-    at = int(now.timestamp())
-    if bookmark is not None:
-        at = max(at, int(bookmark.recorded_at.timestamp()) + 1)
-    position = load_position()
-    state = _read_state(State(), evidence.list_recorded_ids())
-    data, size = encode_block(Block(at, state.to_records()))
-    moment = to_datetime(at)
-    with transaction.atomic():
-        StateBlock.objects.filter(until=None).update(until=moment)
-        StateDelta.objects.all().delete()
-        StateBlock.objects.create(begin=moment, size=size, data=data)
-        # Without an update, of two first turns the second fails on the key, and is undone.
-        if bookmark is None:
-            StateBookmark.objects.create(pk=1, position=position, recorded_at=moment)
-        else:
-            StateBookmark.objects.update(position=position, recorded_at=moment)
-
-
 def _record_changes(at: int, bookmark: StateBookmark, opened: OpenBlock) -> None:
     changed, position = evidence.list_changed_ids(bookmark.position)
     before = opened.block.build_state(at, opened.deltas)
-    after = _read_state(before, changed)
-    explained = _explain(after, changed, bookmark.explained)
+    after = read_state(before, changed)
+    explained = explain_waits(after, changed, bookmark.explained)
     blind_since = 0
     if to_datetime(at) - bookmark.recorded_at > GAP:
         blind_since = int(bookmark.recorded_at.timestamp())
@@ -127,45 +110,3 @@ def _prepare_closing(
     deltas = [*opened.deltas, delta] if size else list(opened.deltas)
     closed, _ = encode_block(Block(block.at, block.records, deltas))
     return closed, encode_block(Block(at, after.to_records()))
-
-
-def _read_state(before: State, changed: list[uuid.UUID]) -> State:
-    """Return the state as it is now, given which workloads changed."""
-    after = before.copy()
-    if changed:
-        after.replace_workloads(
-            {each.bytes for each in changed},
-            evidence.load_workloads(changed),
-            evidence.load_placements(changed),
-        )
-    after.nodes = index_records(evidence.load_nodes())
-    after.quotas = index_records(evidence.load_quotas())
-    after.clusters = index_records(evidence.load_clusters())
-    return after
-
-
-def _explain(state: State, changed: list[uuid.UUID], last: uuid.UUID | None) -> uuid.UUID | None:
-    """Renew the sentences of workloads that wait: those that changed, and some others in turn.
-
-    Returns the workload whose turn was the last.
-    """
-    waiting = {key for key, each in state.workloads.items() if each.status in evidence.WAITING}
-    for key in [key for key in state.reasons if key not in waiting]:
-        del state.reasons[key]
-    first = [each for each in changed if each.bytes in waiting][:MOST_EXPLAINED]
-    in_turn = _choose_in_turn(waiting, last)
-    for ids in (first, in_turn):
-        for key, reason in evidence.load_reasons(ids).items() if ids else ():
-            if reason is None:
-                state.reasons.pop(key, None)
-            else:
-                state.reasons[key] = reason
-    return in_turn[-1] if in_turn else None
-
-
-def _choose_in_turn(waiting: set[bytes], last: uuid.UUID | None) -> list[uuid.UUID]:
-    ordered = sorted(waiting)
-    start = last.bytes if last is not None else b""
-    following = [key for key in ordered if key > start]
-    chosen = (following or ordered)[:MOST_EXPLAINED]
-    return [uuid.UUID(bytes=key) for key in chosen]

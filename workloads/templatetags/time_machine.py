@@ -1,5 +1,6 @@
 """The way from a page of the present to an earlier moment of the same."""
 
+import math
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -49,7 +50,9 @@ def change_address(at: datetime, workload: Any) -> str:
 
 def build_slider(at: datetime, begin: datetime, until: datetime, fields: Any) -> dict[str, Any]:
     """Return the fields and bounds of the form that chooses a moment, in minutes since 1970."""
-    first, last, chosen = (int(each.timestamp() // 60) for each in (begin, until, at))
+    last, chosen = (int(each.timestamp() // 60) for each in (until, at))
+    # The minute in which the record begins is there only from then on.
+    first = min(last, math.ceil(begin.timestamp() / 60))
     return {
         "fields": fields,
         "field_at": format_at(at)[:16],

@@ -41,7 +41,7 @@ def list_places(
             queue.append(each)
     places = {}
     for queue in queues.values():
-        queue.sort(key=attrgetter("requested_at", "id"))
+        queue.sort(key=attrgetter("requested_at", "requested_micros", "id"))
         queue.sort(key=attrgetter("priority"), reverse=True)
         for number, each in enumerate(queue, start=1):
             if each.id in asked:

@@ -41,6 +41,8 @@ class PastWorkload(msgspec.Struct, array_like=True, frozen=True, gc=False):
     gpus_allocated: int
     reason: str
     """Why it is in its status, in the words of its row."""
+    requested_micros: int = 0
+    """Of the second of `requested_at`."""
 
     @property
     def wants_gpus(self) -> bool:
