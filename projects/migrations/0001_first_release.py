@@ -59,6 +59,7 @@ class Migration(migrations.Migration):
                 'verbose_name': 'user',
                 'verbose_name_plural': 'users',
                 'abstract': False,
+                'indexes': [models.Index(condition=models.Q(('is_superuser', True)), fields=['username'], name='administrator_in_name_order')],
             },
             managers=[
                 ('objects', django.contrib.auth.models.UserManager()),
@@ -88,6 +89,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-at', '-id'],
+                'indexes': [
+                    models.Index(fields=['-at', '-id'], name='audit_newest'),
+                    models.Index(fields=['entity', 'entity_id', '-at'], name='audit_of_entity'),
+                    models.Index(fields=['user', '-at'], name='audit_of_user'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -137,6 +143,9 @@ class Migration(migrations.Migration):
                 ('last_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('user', 'address'), name='known_address_once')],
+            },
         ),
         migrations.CreateModel(
             name='PersonalKey',
@@ -152,6 +161,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name'],
+                'constraints': [models.UniqueConstraint(fields=('user', 'name'), name='personal_key_name_once')],
             },
         ),
         migrations.CreateModel(
@@ -188,6 +198,15 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name'],
+                'indexes': [
+                    models.Index(condition=models.Q(('deleted_at__isnull', False), ('removed_at', None)), fields=['deleted_at'], name='project_leaving'),
+                    models.Index(condition=models.Q(('deleted_at', None)), fields=['department'], name='project_of_department'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('deleted_at', None)), fields=('name',), name='project_name_once'),
+                    models.UniqueConstraint(condition=models.Q(('removed_at', None)), fields=('cluster', 'namespace'), name='project_namespace_once_a_cluster'),
+                    models.UniqueConstraint(condition=models.Q(('removed_at', None)), fields=('cluster', 'queue'), name='project_queue_once_a_cluster'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -207,6 +226,15 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['created_at', 'id'],
+                'indexes': [
+                    models.Index(fields=['created_at', 'id'], name='access_rule_in_time_order'),
+                    models.Index(condition=models.Q(('group__isnull', False)), fields=['group'], name='access_rule_of_group'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(models.Q(('cluster__isnull', True), ('department__isnull', True), _connector='OR'), models.Q(('cluster__isnull', True), ('project__isnull', True), _connector='OR'), models.Q(('department__isnull', True), ('project__isnull', True), _connector='OR')), name='accessrule_of_one_scope'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('group__isnull', True), ('user__isnull', False)), models.Q(('group__isnull', False), ('user__isnull', True)), _connector='OR'), name='access_rule_of_one_subject'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('custom_role__isnull', True), models.Q(('role', ''), _negated=True)), models.Q(('custom_role__isnull', False), ('role', '')), _connector='OR'), name='access_rule_of_one_role'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -228,94 +256,14 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name'],
+                'indexes': [models.Index(fields=['name', 'id'], name='service_account_in_name_order')],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(models.Q(('cluster__isnull', True), ('department__isnull', True), _connector='OR'), models.Q(('cluster__isnull', True), ('project__isnull', True), _connector='OR'), models.Q(('department__isnull', True), ('project__isnull', True), _connector='OR')), name='serviceaccount_of_one_scope'),
+                    models.UniqueConstraint(fields=('project', 'name'), name='service_account_name_once_a_project'),
+                    models.UniqueConstraint(fields=('department', 'name'), name='service_account_name_once_a_department'),
+                    models.UniqueConstraint(fields=('cluster', 'name'), name='service_account_name_once_a_cluster'),
+                    models.UniqueConstraint(condition=models.Q(('cluster', None), ('department', None), ('project', None)), fields=('name',), name='service_account_name_once_for_all'),
+                ],
             },
-        ),
-        migrations.AddIndex(
-            model_name='user',
-            index=models.Index(condition=models.Q(('is_superuser', True)), fields=['username'], name='administrator_in_name_order'),
-        ),
-        migrations.AddIndex(
-            model_name='auditentry',
-            index=models.Index(fields=['-at', '-id'], name='audit_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='auditentry',
-            index=models.Index(fields=['entity', 'entity_id', '-at'], name='audit_of_entity'),
-        ),
-        migrations.AddIndex(
-            model_name='auditentry',
-            index=models.Index(fields=['user', '-at'], name='audit_of_user'),
-        ),
-        migrations.AddConstraint(
-            model_name='knownaddress',
-            constraint=models.UniqueConstraint(fields=('user', 'address'), name='known_address_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='personalkey',
-            constraint=models.UniqueConstraint(fields=('user', 'name'), name='personal_key_name_once'),
-        ),
-        migrations.AddIndex(
-            model_name='project',
-            index=models.Index(condition=models.Q(('deleted_at__isnull', False), ('removed_at', None)), fields=['deleted_at'], name='project_leaving'),
-        ),
-        migrations.AddIndex(
-            model_name='project',
-            index=models.Index(condition=models.Q(('deleted_at', None)), fields=['department'], name='project_of_department'),
-        ),
-        migrations.AddConstraint(
-            model_name='project',
-            constraint=models.UniqueConstraint(condition=models.Q(('deleted_at', None)), fields=('name',), name='project_name_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='project',
-            constraint=models.UniqueConstraint(condition=models.Q(('removed_at', None)), fields=('cluster', 'namespace'), name='project_namespace_once_a_cluster'),
-        ),
-        migrations.AddConstraint(
-            model_name='project',
-            constraint=models.UniqueConstraint(condition=models.Q(('removed_at', None)), fields=('cluster', 'queue'), name='project_queue_once_a_cluster'),
-        ),
-        migrations.AddIndex(
-            model_name='accessrule',
-            index=models.Index(fields=['created_at', 'id'], name='access_rule_in_time_order'),
-        ),
-        migrations.AddIndex(
-            model_name='accessrule',
-            index=models.Index(condition=models.Q(('group__isnull', False)), fields=['group'], name='access_rule_of_group'),
-        ),
-        migrations.AddConstraint(
-            model_name='accessrule',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('cluster__isnull', True), ('department__isnull', True), _connector='OR'), models.Q(('cluster__isnull', True), ('project__isnull', True), _connector='OR'), models.Q(('department__isnull', True), ('project__isnull', True), _connector='OR')), name='accessrule_of_one_scope'),
-        ),
-        migrations.AddConstraint(
-            model_name='accessrule',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('group__isnull', True), ('user__isnull', False)), models.Q(('group__isnull', False), ('user__isnull', True)), _connector='OR'), name='access_rule_of_one_subject'),
-        ),
-        migrations.AddConstraint(
-            model_name='accessrule',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('custom_role__isnull', True), models.Q(('role', ''), _negated=True)), models.Q(('custom_role__isnull', False), ('role', '')), _connector='OR'), name='access_rule_of_one_role'),
-        ),
-        migrations.AddIndex(
-            model_name='serviceaccount',
-            index=models.Index(fields=['name', 'id'], name='service_account_in_name_order'),
-        ),
-        migrations.AddConstraint(
-            model_name='serviceaccount',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('cluster__isnull', True), ('department__isnull', True), _connector='OR'), models.Q(('cluster__isnull', True), ('project__isnull', True), _connector='OR'), models.Q(('department__isnull', True), ('project__isnull', True), _connector='OR')), name='serviceaccount_of_one_scope'),
-        ),
-        migrations.AddConstraint(
-            model_name='serviceaccount',
-            constraint=models.UniqueConstraint(fields=('project', 'name'), name='service_account_name_once_a_project'),
-        ),
-        migrations.AddConstraint(
-            model_name='serviceaccount',
-            constraint=models.UniqueConstraint(fields=('department', 'name'), name='service_account_name_once_a_department'),
-        ),
-        migrations.AddConstraint(
-            model_name='serviceaccount',
-            constraint=models.UniqueConstraint(fields=('cluster', 'name'), name='service_account_name_once_a_cluster'),
-        ),
-        migrations.AddConstraint(
-            model_name='serviceaccount',
-            constraint=models.UniqueConstraint(condition=models.Q(('cluster', None), ('department', None), ('project', None)), fields=('name',), name='service_account_name_once_for_all'),
         ),
     ]

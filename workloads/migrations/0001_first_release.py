@@ -83,6 +83,22 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-created_at', '-id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('released_at', None)), fields=['-created_at', '-id', 'project', 'status', 'name'], name='workload_newest'),
+                    models.Index(condition=models.Q(('released_at', None)), fields=['project', '-created_at', '-id'], name='workload_newest_of_project'),
+                    models.Index(fields=['submitted_by', '-created_at', '-id'], name='workload_newest_of_person'),
+                    models.Index(condition=models.Q(('released_at', None)), fields=['name', 'id', 'project'], name='workload_by_name'),
+                    models.Index(condition=models.Q(('released_at', None)), fields=['status', '-created_at', '-id', 'project'], name='workload_by_status'),
+                    models.Index(condition=models.Q(('released_at__isnull', False)), fields=['-created_at', '-id'], name='workload_deleted'),
+                    models.Index(fields=['changed'], name='workload_changed'),
+                    models.Index(condition=models.Q(('next_try_at__isnull', False)), fields=['next_try_at'], name='workload_outstanding'),
+                    models.Index(fields=['cluster', 'status'], name='workload_of_cluster'),
+                    models.Index(condition=models.Q(('released_at', None), ('status', 'Failed')), fields=['-ended_at', 'project'], name='workload_failed_last'),
+                    models.Index(condition=models.Q(('idle_since__isnull', False)), fields=['idle_since'], name='workload_idle'),
+                    models.Index(condition=models.Q(('is_use_known', True)), fields=['id'], name='workload_use_known'),
+                    models.Index(condition=models.Q(('auto_delete_seconds__isnull', False), ('released_at', None)), fields=['ended_at'], name='workload_to_be_deleted'),
+                ],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('released_at', None)), fields=('project', 'name'), name='workload_name_once_a_project')],
             },
         ),
         migrations.CreateModel(
@@ -96,6 +112,10 @@ class Migration(migrations.Migration):
                 ('part', models.CharField(blank=True, max_length=8)),
                 ('workload', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='assets', to='workloads.workload')),
             ],
+            options={
+                'indexes': [models.Index(fields=['asset', 'workload'], name='used_asset_by_asset')],
+                'constraints': [models.UniqueConstraint(fields=('workload', 'kind', 'asset', 'part'), name='used_asset_once')],
+            },
         ),
         migrations.CreateModel(
             name='Pod',
@@ -126,6 +146,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['rank', 'created_at', 'name'],
+                'indexes': [
+                    models.Index(fields=['node', 'phase'], name='pod_on_node'),
+                    models.Index(condition=models.Q(('logs_kept', False)), fields=['id'], name='pod_with_logs_to_read'),
+                ],
+                'constraints': [models.UniqueConstraint(fields=('workload', 'uid'), name='pod_once')],
             },
         ),
         migrations.CreateModel(
@@ -151,6 +176,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['at', 'id'],
+                'indexes': [models.Index(fields=['workload', 'at', 'id'], name='event_in_time_order')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('uid', ''), _negated=True), fields=('workload', 'uid'), name='event_once')],
             },
         ),
         migrations.CreateModel(
@@ -170,6 +197,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['number'],
+                'constraints': [models.UniqueConstraint(fields=('workload', 'number'), name='attempt_number_once')],
             },
         ),
         migrations.CreateModel(
@@ -212,93 +240,5 @@ class Migration(migrations.Migration):
                 'indexes': [models.Index(fields=['at'], name='sample_by_time')],
                 'constraints': [models.UniqueConstraint(fields=('project', 'at'), name='sample_once')],
             },
-        ),
-        migrations.AddIndex(
-            model_name='workload',
-            index=models.Index(condition=models.Q(('released_at', None)), fields=['-created_at', '-id', 'project', 'status', 'name'], name='workload_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='workload',
-            index=models.Index(condition=models.Q(('released_at', None)), fields=['project', '-created_at', '-id'], name='workload_newest_of_project'),
-        ),
-        migrations.AddIndex(
-            model_name='workload',
-            index=models.Index(fields=['submitted_by', '-created_at', '-id'], name='workload_newest_of_person'),
-        ),
-        migrations.AddIndex(
-            model_name='workload',
-            index=models.Index(condition=models.Q(('released_at', None)), fields=['name', 'id', 'project'], name='workload_by_name'),
-        ),
-        migrations.AddIndex(
-            model_name='workload',
-            index=models.Index(condition=models.Q(('released_at', None)), fields=['status', '-created_at', '-id', 'project'], name='workload_by_status'),
-        ),
-        migrations.AddIndex(
-            model_name='workload',
-            index=models.Index(condition=models.Q(('released_at__isnull', False)), fields=['-created_at', '-id'], name='workload_deleted'),
-        ),
-        migrations.AddIndex(
-            model_name='workload',
-            index=models.Index(fields=['changed'], name='workload_changed'),
-        ),
-        migrations.AddIndex(
-            model_name='workload',
-            index=models.Index(condition=models.Q(('next_try_at__isnull', False)), fields=['next_try_at'], name='workload_outstanding'),
-        ),
-        migrations.AddIndex(
-            model_name='workload',
-            index=models.Index(fields=['cluster', 'status'], name='workload_of_cluster'),
-        ),
-        migrations.AddIndex(
-            model_name='workload',
-            index=models.Index(condition=models.Q(('released_at', None), ('status', 'Failed')), fields=['-ended_at', 'project'], name='workload_failed_last'),
-        ),
-        migrations.AddIndex(
-            model_name='workload',
-            index=models.Index(condition=models.Q(('idle_since__isnull', False)), fields=['idle_since'], name='workload_idle'),
-        ),
-        migrations.AddIndex(
-            model_name='workload',
-            index=models.Index(condition=models.Q(('is_use_known', True)), fields=['id'], name='workload_use_known'),
-        ),
-        migrations.AddIndex(
-            model_name='workload',
-            index=models.Index(condition=models.Q(('auto_delete_seconds__isnull', False), ('released_at', None)), fields=['ended_at'], name='workload_to_be_deleted'),
-        ),
-        migrations.AddConstraint(
-            model_name='workload',
-            constraint=models.UniqueConstraint(condition=models.Q(('released_at', None)), fields=('project', 'name'), name='workload_name_once_a_project'),
-        ),
-        migrations.AddIndex(
-            model_name='usedasset',
-            index=models.Index(fields=['asset', 'workload'], name='used_asset_by_asset'),
-        ),
-        migrations.AddConstraint(
-            model_name='usedasset',
-            constraint=models.UniqueConstraint(fields=('workload', 'kind', 'asset', 'part'), name='used_asset_once'),
-        ),
-        migrations.AddIndex(
-            model_name='pod',
-            index=models.Index(fields=['node', 'phase'], name='pod_on_node'),
-        ),
-        migrations.AddIndex(
-            model_name='pod',
-            index=models.Index(condition=models.Q(('logs_kept', False)), fields=['id'], name='pod_with_logs_to_read'),
-        ),
-        migrations.AddConstraint(
-            model_name='pod',
-            constraint=models.UniqueConstraint(fields=('workload', 'uid'), name='pod_once'),
-        ),
-        migrations.AddIndex(
-            model_name='event',
-            index=models.Index(fields=['workload', 'at', 'id'], name='event_in_time_order'),
-        ),
-        migrations.AddConstraint(
-            model_name='event',
-            constraint=models.UniqueConstraint(condition=models.Q(('uid', ''), _negated=True), fields=('workload', 'uid'), name='event_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(fields=('workload', 'number'), name='attempt_number_once'),
         ),
     ]

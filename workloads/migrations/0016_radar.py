@@ -35,9 +35,13 @@ class Migration(migrations.Migration):
                 ('told_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('ended_at', models.DateTimeField(null=True)),
                 ('acted_at', models.DateTimeField(null=True)),
+                ('pod', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='workloads.pod')),
+                ('workload', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='findings', to='workloads.workload')),
             ],
             options={
                 'ordering': ['-found_at', '-id'],
+                'indexes': [models.Index(fields=['workload', '-found_at'], name='finding_of_workload')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('ended_at', None)), fields=('workload', 'key'), name='finding_open_once')],
             },
         ),
         migrations.CreateModel(
@@ -68,23 +72,5 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='workload',
             index=models.Index(condition=models.Q(('is_run_due', True)), fields=['id'], name='workload_run_due'),
-        ),
-        migrations.AddField(
-            model_name='radarfinding',
-            name='pod',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='workloads.pod'),
-        ),
-        migrations.AddField(
-            model_name='radarfinding',
-            name='workload',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='findings', to='workloads.workload'),
-        ),
-        migrations.AddIndex(
-            model_name='radarfinding',
-            index=models.Index(fields=['workload', '-found_at'], name='finding_of_workload'),
-        ),
-        migrations.AddConstraint(
-            model_name='radarfinding',
-            constraint=models.UniqueConstraint(condition=models.Q(('ended_at', None)), fields=('workload', 'key'), name='finding_open_once'),
         ),
     ]

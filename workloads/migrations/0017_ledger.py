@@ -45,7 +45,12 @@ class Migration(migrations.Migration):
                 ('preparing', models.BigIntegerField(default=0)),
                 ('energy', models.BigIntegerField(default=0)),
                 ('powered', models.BigIntegerField(default=0)),
+                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project')),
             ],
+            options={
+                'indexes': [models.Index(fields=['day', 'project'], name='ledger_by_day'), models.Index(fields=['project', 'day'], name='ledger_of_project')],
+                'constraints': [models.UniqueConstraint(fields=('workload', 'day', 'pool'), name='ledger_entry_once_a_day')],
+            },
         ),
         migrations.CreateModel(
             name='LedgerLoss',
@@ -61,22 +66,5 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='pod',
             index=models.Index(condition=models.Q(('gpus__gt', 0)), fields=['vanished_at', 'ended_at'], name='pod_with_gpus_by_end'),
-        ),
-        migrations.AddField(
-            model_name='ledgerentry',
-            name='project',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project'),
-        ),
-        migrations.AddIndex(
-            model_name='ledgerentry',
-            index=models.Index(fields=['day', 'project'], name='ledger_by_day'),
-        ),
-        migrations.AddIndex(
-            model_name='ledgerentry',
-            index=models.Index(fields=['project', 'day'], name='ledger_of_project'),
-        ),
-        migrations.AddConstraint(
-            model_name='ledgerentry',
-            constraint=models.UniqueConstraint(fields=('workload', 'day', 'pool'), name='ledger_entry_once_a_day'),
         ),
     ]
