@@ -25,7 +25,13 @@ from workloads.timeline import (
     build_timeline,
     parse_ranks,
 )
-from workloads.timeline.building import MOST_ALONE, MOST_GROUPS, MOST_LANES
+from workloads.timeline.building import (
+    MOST_ALONE,
+    MOST_GROUPS,
+    MOST_LANES,
+    MOST_OF_LANE,
+    MOST_PARTS,
+)
 from workloads.timeline.lanes import LONGEST_TEXT
 from workloads.timeline.ticks import list_ticks
 
@@ -162,6 +168,8 @@ def test_attempts_have_a_lane_where_there_are_several() -> None:
         ),
         # Clocks of nodes differ.
         ({"running_at": 18.0}, [(10, 20, "waiting"), (20, 100, "running")]),
+        ({"running_at": 1.0}, [(10, 20, "waiting"), (20, 100, "running")]),
+        ({"started_at": 1.0}, [(10, 30, "starting"), (30, 100, "running")]),
         ({"created_at": None}, [(20, 30, "starting"), (30, 100, "running")]),
         ({"created_at": None, "started_at": None, "running_at": None}, []),
         ({"created_at": 200.0, "started_at": None, "running_at": None}, []),
@@ -213,6 +221,59 @@ def test_a_rank_has_its_pods_restarts_findings_and_lines_in_one_lane() -> None:
     ]
     assert "train1-worker-3 of attempt 2 runs." in [each.text for each in lane.segments]
     assert "When 2 other restarts happened is not known." in timeline.notes
+
+
+def test_a_lane_has_the_pods_of_all_attempts() -> None:
+    ended = {"started_at": None, "running_at": None, "outcome": Outcome.FAILED}
+    pods = [
+        build_pod(1, attempt=number, created_at=10.0 * number, ended_at=10.0 * number + 9, **ended)
+        for number in range(1, 61)
+    ]
+    timeline = build_timeline(build_facts(pods=pods, attempt=60, now=700.0))
+    lane = find_lane(timeline, "rank-1")
+    assert (len(lane.segments), len(lane.marks)) == (60, 60)
+    assert not timeline.notes
+
+
+@pytest.mark.parametrize(("ranks", "hint"), [(1, False), (MOST_LANES, True)])
+def test_what_a_lane_leaves_out_is_counted(ranks: int, hint: bool) -> None:
+    restarts = [RestartFact(31.0 + number / 10, "again") for number in range(300)]
+    pods = build_wide(ranks, restarts=restarts, restart_count=300)
+    timeline = build_timeline(build_facts(pods=pods))
+    lanes = [each for each in timeline.lanes if each.kind is LaneKind.RANK]
+    drawn = sum(len(each.marks) for each in lanes)
+    assert drawn == min(MOST_OF_LANE * ranks, MOST_PARTS)
+    assert sum(len(each.segments) for each in lanes) <= MOST_PARTS
+    (note,) = timeline.notes
+    assert f": {300 * ranks - drawn:,} earlier ones are not." in note
+    assert ("Choose fewer ranks" in note) == hint
+
+
+def test_no_finding_that_was_read_is_left_out() -> None:
+    findings = [
+        FindingFact("straggler", "Straggler", number, number + 0.5, "Slow.", 1)
+        for number in range(100)
+    ]
+    lane = find_lane(build_timeline(build_facts(findings=findings)), "finding-straggler")
+    assert len(lane.segments) == 100
+
+
+def test_of_what_was_not_read_nothing_is_claimed() -> None:
+    attempts = [AttemptFact(number, "Failed", number, number) for number in range(1, 5)]
+    facts = build_facts(
+        attempt=4,
+        attempts=attempts,
+        pods=[build_pod(1, attempt=4), build_pod(1, attempt=2)],
+        older_pods=[build_pod(0, key=99, attempt=1)],
+        are_all_pods=False,
+    )
+    timeline = build_timeline(facts)
+    assert timeline.notes == [
+        "The other pods of attempt 1 were not read.",
+        "No pods are known any more of attempt 3.",
+    ]
+    assert list_segments(find_lane(timeline, "rank-0"))
+    assert find_lane(timeline, "pod-count").note == "at most 2 of those read"
 
 
 def test_pods_without_a_rank_share_lanes_where_they_follow_each_other() -> None:

@@ -9,16 +9,18 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from clusters import connections
 from projects.models import Project, User
 from tests.cast import Cast
 from tests.workloads.overview_rows import client_of, html
 from tests.workloads.radar_rows import HOSTILE, build_finding, record_findings
-from tests.workloads.table_rows import a_pod, a_workload, an_event
+from tests.workloads.table_rows import NOON, a_pod, a_workload, an_event
 from tests.workloads.timeline_rows import EventfulWorkload, get_workload
 from tests.workloads.wide_workloads import MOST_BYTES, PODS, a_wide_workload, add_logs
-from workloads.models import Event, Log, Pod, Workload
-from workloads.queries import load_timeline
-from workloads.timeline import LaneKind, MarkKind, Timeline
+from workloads.models import Attempt, Event, Log, Pod, Workload
+from workloads.queries import load_timeline, timeline_pods
+from workloads.queries import timeline as timeline_queries
+from workloads.timeline import LaneKind, MarkKind, Timeline, parse_ranks
 
 SVG = "{http://www.w3.org/2000/svg}"
 MOST_QUERIES = 12
@@ -29,8 +31,8 @@ def workload(cast: Cast) -> Workload:
     return EventfulWorkload(cast.team_a, cast.team_b, cast.bob).workload
 
 
-def load(workload: Workload, user: User) -> Timeline:
-    return load_timeline(get_workload(workload), user)
+def load(workload: Workload, user: User, ranks: str = "") -> Timeline:
+    return load_timeline(get_workload(workload), user, parse_ranks(ranks))
 
 
 def list_marks(timeline: Timeline, key: str) -> list[tuple[MarkKind, str]]:
@@ -150,6 +152,91 @@ def test_moments_of_a_pod_that_are_none_are_passed_over(cast: Cast, moment: str)
     data = {"status": {"containerStatuses": [{"name": "main", "state": state}]}}
     a_pod(workload, created_at=timezone.now(), data=data)
     assert list_marks(load(workload, cast.bob), "rank-1") == []
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "1970-01-01T00:00:00Z",
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-14:00",
+        "2999-01-01T00:00:00Z",
+    ],
+)
+def test_moments_far_from_a_pods_life_are_passed_over(cast: Cast, moment: str) -> None:
+    made = timezone.now() - timedelta(minutes=5)
+    workload = a_workload(cast.team_a, created_at=made, status_at=made)
+    main = {"name": "main", "state": {"terminated": {"startedAt": moment}}}
+    again = {
+        "name": "again",
+        "restartCount": 1,
+        "state": {},
+        "lastState": {"terminated": {"finishedAt": moment}},
+    }
+    data = {"status": {"containerStatuses": [main, again]}}
+    pod = a_pod(workload, created_at=made, restarts=2, data=data)
+    Log.objects.create(pod=pod, container="main", run=1, first_at=made - timedelta(days=9000))
+    timeline = load(workload, cast.bob)
+    assert timeline.begin == made.timestamp()
+    assert list_marks(timeline, "rank-1") == []
+    assert "When 2 other restarts happened is not known." in timeline.notes
+    for path in ("timeline", "timeline-lanes", "timeline.svg"):
+        html(cast.bob, f"/workloads/{workload.pk}/{path}")
+
+
+def test_moments_of_a_pod_are_those_of_our_clock(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lead = timedelta(minutes=20)
+    monkeypatch.setattr(connections, "clock_offset", lambda cluster_id: lead)
+    made = timezone.now() - timedelta(minutes=5)
+    workload = a_workload(cast.team_a, created_at=made, status_at=made)
+    began = made + timedelta(minutes=2)
+    state = {"running": {"startedAt": (began + lead).isoformat()}}
+    data = {"status": {"containerStatuses": [{"name": "main", "state": state}]}}
+    a_pod(workload, created_at=made, started_at=made + timedelta(minutes=1), data=data)
+    lane = next(each for each in load(workload, cast.bob).lanes if each.key == "rank-1")
+    assert lane.segments[-1].begin == began.timestamp()
+
+
+def test_of_too_many_pods_chosen_ranks_and_the_first_are_found(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timeline_pods, "MOST_PODS", 50)
+    monkeypatch.setattr(timeline_queries, "MOST_PODS", 50)
+    workload = a_wide_workload(cast.team_a, 60, attempt=2)
+    Attempt.objects.filter(workload=workload).delete()
+    for number in (1, 2):
+        Attempt.objects.create(
+            workload=workload,
+            number=number,
+            status="Running",
+            requested_at=NOON,
+            started_at=NOON,
+        )
+    workload.pods.filter(rank__gte=5).update(attempt=2)
+    with CaptureQueriesContext(connection) as captured:
+        whole = load(workload, cast.bob)
+    assert len(captured) <= MOST_QUERIES
+    first = next(each for each in whole.lanes if each.kind is LaneKind.RANK)
+    assert (first.title, len(first.segments)) == ("Rank 0", 1)
+    assert list(whole.notes)[-3:-1] == [
+        "It had more pods: the newest 50 and those of rank 0 are shown.",
+        "The other pods of attempt 1 were not read.",
+    ]
+    assert whole.notes[-1].startswith("Of the 51 ranks that were read, the first and those")
+    chosen = load(workload, cast.bob, "0-3")
+    ranks = [each.first_rank for each in chosen.lanes if each.kind is LaneKind.RANK]
+    assert ranks == [0, 1, 2, 3]
+    assert not any(note.startswith("No pod") for note in chosen.notes)
+    assert "No pod with rank 77 is known." in load(workload, cast.bob, "77").notes
+    monkeypatch.setattr(timeline_pods, "MOST_PODS", 2)
+    cut = load(workload, cast.bob, "0-3")
+    ranks = [each.first_rank for each in cut.lanes if each.kind is LaneKind.RANK]
+    assert ranks == [2, 3]
+    assert any(
+        note.endswith("as many older ones of the chosen ranks are shown.") for note in cut.notes
+    )
 
 
 def test_a_wide_workload_is_bounded_and_asks_no_more(cast: Cast) -> None:

@@ -8,13 +8,19 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from clusters import connections
 from projects.models import User
 from workloads.models import Event, RadarFinding, Workload
 from workloads.queries.disruptions import load_event_words
 from workloads.queries.findings import get_title
 from workloads.queries.quota_pods import count_quota_pods, decode_known_spec
-from workloads.queries.timeline_logs import add_pod_details, list_training_facts, load_rank_facts
-from workloads.queries.timeline_pods import MOST_PODS, load_pod_facts
+from workloads.queries.timeline_logs import (
+    PodClock,
+    add_pod_details,
+    list_training_facts,
+    load_rank_facts,
+)
+from workloads.queries.timeline_pods import MOST_PODS, LoadedPods, load_pod_facts
 from workloads.states import RESTING, UP, Status
 from workloads.timeline import (
     AttemptFact,
@@ -39,26 +45,29 @@ MOST_FINDINGS = 100
 def load_timeline(workload: Workload, user: User, choice: RankChoice | None = None) -> Timeline:
     """Load the timeline of a workload, as this user may read it.
 
-    The workload is loaded with its project and its progress. Eleven queries at most, whatever the
+    The workload is loaded with its project and its progress. Twelve queries at most, whatever the
     number of pods and events.
     """
-    facts = _load_facts(workload, user)
+    facts = _load_facts(workload, user, choice)
     positions = choose_positions(facts, choice)
     drawn_keys = {pod.key for position in positions for pod in position.pods}
     ranks = {position.rank for position in positions if position.rank is not None}
+    clock = PodClock(connections.clock_offset(workload.cluster_id), facts.created_at, facts.now)
+    pods = add_pod_details(facts.all_pods, drawn_keys, clock)
     facts = replace(
         facts,
-        pods=add_pod_details(facts.pods, drawn_keys),
+        pods=pods[: len(facts.pods)],
+        older_pods=pods[len(facts.pods) :],
         logs=[*list_training_facts(workload), *load_rank_facts(workload, ranks)],
     )
     return build_timeline(facts, choice)
 
 
-def _load_facts(workload: Workload, user: User) -> TimelineFacts:
+def _load_facts(workload: Workload, user: User, choice: RankChoice | None) -> TimelineFacts:
     changes = _load_newest(_list_status_events(workload), MOST_CHANGES)
     pod_changes = _load_newest(_list_scale_events(workload), MOST_POD_CHANGES)
     words = load_event_words([*changes, *pod_changes], workload, user)
-    pods, are_all_pods = load_pod_facts(workload)
+    pods = load_pod_facts(workload, choice)
     findings = list(
         RadarFinding.objects.filter(workload=workload)
         .order_by("-found_at", "-id")
@@ -76,7 +85,7 @@ def _load_facts(workload: Workload, user: User) -> TimelineFacts:
         *_describe_cut("changes of its pods", MOST_POD_CHANGES, pod_changes),
         *_describe_cut("findings", MOST_FINDINGS, findings),
         *_describe_cut("attempts", MOST_ATTEMPTS, attempts),
-        *([] if are_all_pods else [f"It had more pods: the newest {MOST_PODS:,} are shown."]),
+        *_describe_cut_pods(pods, choice),
     ]
     return TimelineFacts(
         created_at=workload.created_at.timestamp(),
@@ -107,7 +116,9 @@ def _load_facts(workload: Workload, user: User) -> TimelineFacts:
             )
             for each in attempts[:MOST_ATTEMPTS]
         ],
-        pods=pods,
+        pods=pods.newest,
+        older_pods=pods.older,
+        are_all_pods=pods.are_all,
         pod_changes=[
             PodChange(each.at.timestamp(), words[each.pk].text, _is_loss(each))
             for each in pod_changes[:MOST_POD_CHANGES]
@@ -162,6 +173,14 @@ def _to_seconds(moment: datetime | None) -> float | None:
 def _describe_cut(words: str, most: int, rows: Sequence[object]) -> Iterable[str]:
     if len(rows) > most:
         yield f"It had more {words}: the newest {most:,} are shown."
+
+
+def _describe_cut_pods(pods: LoadedPods, choice: RankChoice | None) -> Iterable[str]:
+    if pods.are_all:
+        return
+    ranks = "the chosen ranks" if choice else "rank 0"
+    older = f"those of {ranks}" if pods.are_all_of_ranks else f"as many older ones of {ranks}"
+    yield f"It had more pods: the newest {MOST_PODS:,} and {older} are shown."
 
 
 def _describe_deleted_events(workload: Workload, changes: Sequence[Event]) -> Iterable[str]:

@@ -1,9 +1,10 @@
 """What logs and containers told of the ranks that a timeline shows; no log is read for it."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
+from workloads.journal.cluster_events import MAX_CLOCK_LAG, parse_moment
 from workloads.kube_objects import Object, int_or_zero, nested_dict, nested_list
 from workloads.models import Log, Pod, RankProgress, TrainingProgress, Workload
 from workloads.timeline import LogFact, MarkKind, PodFact, RestartFact
@@ -13,9 +14,41 @@ MOST_DETAILS = 96
 """Pods whose objects are read, the newest of those with a lane of their own."""
 MOST_LOGS = 400
 MOST_RANKS = 64
+_CLOCK_SLACK = MAX_CLOCK_LAG.total_seconds()
 
 
-def add_pod_details(pods: Sequence[PodFact], drawn_keys: Collection[int]) -> list[PodFact]:
+@dataclass(frozen=True, slots=True)
+class PodClock:
+    """How moments that nodes wrote are read, which may be of any year.
+
+    `lead` is how far the cluster's clock is ahead of ours; `since` and `now` are the beginning of
+    the workload and the present.
+    """
+
+    lead: timedelta
+    since: float
+    now: float
+
+    def parse(self, text: object, pod: PodFact) -> float | None:
+        """Parse a moment of a pod's object, which is hostile; None for what is none."""
+        moment = parse_moment(text, self.lead)
+        return None if moment is None else self.fit_into_life(moment.timestamp(), pod)
+
+    def fit_into_life(self, at: float, pod: PodFact) -> float | None:
+        """Return a moment as one of the pod's life; None where no clock is that wrong.
+
+        containerd writes 1970 for a container that it could not start.
+        """
+        known = (each for each in (pod.created_at, pod.started_at) if each is not None)
+        since = next(known, self.since)
+        if not since - _CLOCK_SLACK <= at <= self.now + _CLOCK_SLACK:
+            return None
+        return min(max(at, since), self.now)
+
+
+def add_pod_details(
+    pods: Sequence[PodFact], drawn_keys: Collection[int], clock: PodClock
+) -> list[PodFact]:
     """Add to pods with a lane of their own when their programs began and began again.
 
     Two queries, none where no pod is drawn.
@@ -26,7 +59,9 @@ def add_pod_details(pods: Sequence[PodFact], drawn_keys: Collection[int]) -> lis
     objects = dict(Pod.objects.filter(pk__in=keys).values_list("pk", "data").order_by())
     runs = _load_later_runs(keys)
     return [
-        _add_details(pod, objects[pod.key], runs.get(pod.key, ())) if pod.key in objects else pod
+        _add_details(pod, objects[pod.key], runs.get(pod.key, ()), clock)
+        if pod.key in objects
+        else pod
         for pod in pods
     ]
 
@@ -44,16 +79,17 @@ def _load_later_runs(keys: Sequence[int]) -> Mapping[int, list[Log]]:
     return runs
 
 
-def _add_details(pod: PodFact, data: Object, runs: Sequence[Log]) -> PodFact:
+def _add_details(pod: PodFact, data: Object, runs: Sequence[Log], clock: PodClock) -> PodFact:
     statuses = nested_list(data, "status", "containerStatuses")
     known = {(each.container, each.run): each for each in runs}
     restarts = [
-        RestartFact(each.first_at.timestamp(), f"run {each.run + 1} of container {each.container}")
+        RestartFact(at, f"run {each.run + 1} of container {each.container}")
         for each in runs
         if each.first_at is not None
+        and (at := clock.fit_into_life(each.first_at.timestamp(), pod)) is not None
     ]
-    restarts += _list_last_restarts(statuses, known)
-    begins = [at for each in statuses if (at := _find_first_run(each)) is not None]
+    restarts += _list_last_restarts(statuses, known, pod, clock)
+    begins = [at for each in statuses if (at := _find_first_run(each, pod, clock)) is not None]
     return replace(
         pod,
         running_at=max(begins) if begins else pod.running_at,
@@ -62,7 +98,10 @@ def _add_details(pod: PodFact, data: Object, runs: Sequence[Log]) -> PodFact:
 
 
 def _list_last_restarts(
-    statuses: Sequence[Object], known: Collection[tuple[str, int]]
+    statuses: Sequence[Object],
+    known: Collection[tuple[str, int]],
+    pod: PodFact,
+    clock: PodClock,
 ) -> Iterator[RestartFact]:
     """Yield when containers began their last run, where no log tells it."""
     for each in statuses:
@@ -70,7 +109,7 @@ def _list_last_restarts(
         if count < 1 or (name, count) in known:
             continue
         before = nested_dict(each, "lastState", "terminated")
-        at = _parse_moment(before.get("finishedAt"))
+        at = clock.parse(before.get("finishedAt"), pod)
         if at is not None:
             code = int_or_zero(before.get("exitCode"))
             reason = str(before.get("reason") or "")
@@ -78,25 +117,16 @@ def _list_last_restarts(
             yield RestartFact(at, f"container {name} ended ({how}) and began again")
 
 
-def _find_first_run(status: Object) -> float | None:
+def _find_first_run(status: Object, pod: PodFact, clock: PodClock) -> float | None:
     """Return since when a container that never began again runs or ran."""
     if int_or_zero(status.get("restartCount")):
         return None
     state = nested_dict(status, "state")
     for name in ("running", "terminated"):
-        at = _parse_moment(nested_dict(state, name).get("startedAt"))
+        at = clock.parse(nested_dict(state, name).get("startedAt"), pod)
         if at is not None:
             return at
     return None
-
-
-def _parse_moment(text: object) -> float | None:
-    """Parse a moment of a pod's object, which is hostile; None for what is none."""
-    try:
-        moment = datetime.fromisoformat(str(text))
-        return moment.timestamp() if moment.tzinfo is not None else None
-    except (ValueError, OverflowError):
-        return None
 
 
 def list_training_facts(workload: Workload) -> Iterator[LogFact]:

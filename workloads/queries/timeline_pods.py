@@ -1,16 +1,22 @@
 """The pods of a workload, of all attempts, as facts of its timeline: short rows, within bounds."""
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 from typing import Any
+
+from django.db.models import Q, QuerySet
 
 from workloads.kube_objects import DATA_WORKER
 from workloads.models import Pod, Workload
 from workloads.pod_counts import Standing
-from workloads.timeline import Outcome, PodFact
+from workloads.timeline import Outcome, PodFact, RankChoice
 
 MOST_PODS = 5000
-"""Pods that are read, the newest."""
+"""Pods that are read, the newest; and as many older ones of the ranks that are looked for."""
+_FIRST_RANK = RankChoice(((0, 0),))
 _FIELDS = (
     *("pk", "attempt", "name", "role", "index", "rank", "node", "status", "reason", "phase"),
     *("standing", "is_preempted", "is_ready", "restarts"),
@@ -19,16 +25,47 @@ _FIELDS = (
 _STUCK = frozenset({Standing.BLOCKED.value, Standing.UNSCHEDULABLE.value})
 
 
-def load_pod_facts(workload: Workload) -> tuple[list[PodFact], bool]:
-    """Load the pods of all attempts, and whether that is all of them. One query."""
-    rows = (
-        Pod.objects.filter(workload=workload)
-        .exclude(standing=Standing.FOREIGN)
-        .order_by("-attempt", "-pk")
-        .values(*_FIELDS)[: MOST_PODS + 1]
+@dataclass(frozen=True, slots=True)
+class LoadedPods:
+    """The newest pods of a workload, and older ones of the ranks that are looked for."""
+
+    newest: Sequence[PodFact]
+    older: Sequence[PodFact] = ()
+    are_all: bool = True
+    """Whether the newest are all that it had."""
+    are_all_of_ranks: bool = True
+    """Whether the older ones are all that these ranks had."""
+
+
+def load_pod_facts(workload: Workload, choice: RankChoice | None = None) -> LoadedPods:
+    """Load the pods of all attempts, the newest of very many.
+
+    Of older ones those of the chosen ranks, without a choice of rank 0. One query, two where the
+    workload had more pods than are read.
+    """
+    rows = Pod.objects.filter(workload=workload).exclude(standing=Standing.FOREIGN)
+    found = _load_rows(rows)
+    newest = [_build_pod(row, workload) for row in found[:MOST_PODS]]
+    if len(found) <= MOST_PODS:
+        return LoadedPods(newest)
+    last = newest[-1]
+    is_older = Q(attempt__lt=last.attempt) | Q(attempt=last.attempt, pk__lt=last.key)
+    older = _load_rows(rows.filter(is_older, _build_rank_filter(choice or _FIRST_RANK)))
+    return LoadedPods(
+        newest,
+        [_build_pod(row, workload) for row in older[:MOST_PODS]],
+        are_all=False,
+        are_all_of_ranks=len(older) <= MOST_PODS,
     )
-    found = list(rows)
-    return [_build_pod(row, workload) for row in found[:MOST_PODS]], len(found) <= MOST_PODS
+
+
+def _load_rows(rows: "QuerySet[Pod]") -> list[dict[str, Any]]:
+    """Load the newest rows, one more than are shown where there are more."""
+    return list(rows.order_by("-attempt", "-pk").values(*_FIELDS)[: MOST_PODS + 1])
+
+
+def _build_rank_filter(choice: RankChoice) -> Q:
+    return reduce(operator.or_, (Q(rank__range=span) for span in choice.spans))
 
 
 def _build_pod(row: Mapping[str, Any], workload: Workload) -> PodFact:

@@ -28,6 +28,10 @@ MOST_LANES = 32
 MOST_ALONE = 16
 MOST_GROUPS = 12
 """Of one that has more: ranks with a lane each, and lanes of many ranks together."""
+MOST_PARTS = 384
+"""Segments, and as many marks, of all ranks with a lane each, who share them: 12 for each of 32."""
+MOST_OF_LANE = 180
+"""Segments, and as many marks, of one of them: 60 attempts with three phases each."""
 TAIL = 0.03
 """Of the length: how long the last status of what is over stands in the picture."""
 SHORTEST = 1.0
@@ -39,19 +43,20 @@ MOST_NAMED = 5
 def build_timeline(facts: TimelineFacts, choice: RankChoice | None = None) -> Timeline:
     """Build the picture; with a choice only these ranks have lanes."""
     begin, end = _find_span(facts)
-    positions = list_positions(facts.pods)
+    positions = list_positions(facts.all_pods)
     chosen = [each for each in positions if each.rank in choice] if choice else positions
     lanes = [
         *_list_common_lanes(facts, begin, end),
         *_list_rank_lanes(chosen, facts, begin, end),
     ]
-    notes = [*facts.gaps, *_list_notes(facts, positions, chosen, choice)]
+    hidden = sum(each.hidden_count for each in lanes)
+    notes = [*facts.gaps, *_list_notes(facts, chosen, choice, hidden)]
     return Timeline(begin, end, facts.is_over, lanes, notes)
 
 
 def choose_positions(facts: TimelineFacts, choice: RankChoice | None = None) -> list[Position]:
     """Return the positions that get a lane of their own: more has to be known of their pods."""
-    positions = list_positions(facts.pods)
+    positions = list_positions(facts.all_pods)
     chosen = [each for each in positions if each.rank in choice] if choice else positions
     return list(_split_positions(chosen, facts)[0])
 
@@ -59,7 +64,7 @@ def choose_positions(facts: TimelineFacts, choice: RankChoice | None = None) -> 
 def _find_span(facts: TimelineFacts) -> tuple[float, float]:
     """Return the first and the last moment of the picture."""
     begins = [facts.created_at, *(each.at for each in facts.changes)]
-    begin = min([*begins, *(at for pod in facts.pods if (at := find_begin(pod)) is not None)])
+    begin = min([*begins, *(at for pod in facts.all_pods if (at := find_begin(pod)) is not None)])
     if not facts.is_over:
         return begin, max(facts.now, begin + SHORTEST)
     last = max(
@@ -102,7 +107,8 @@ def _list_rank_lanes(
     positions: Sequence[Position], facts: TimelineFacts, begin: float, end: float
 ) -> Iterator[Lane]:
     alone, together = _split_positions(positions, facts)
-    yield from (build_pod_lane(each, facts, begin, end) for each in alone)
+    most_parts = _share_parts(len(alone))
+    yield from (build_pod_lane(each, facts, begin, end, most_parts) for each in alone)
     ranked = [each for each in together if not each.is_data_worker]
     data_workers = [each for each in together if each.is_data_worker]
     most = MOST_GROUPS - 1 if ranked and data_workers else MOST_GROUPS
@@ -110,33 +116,52 @@ def _list_rank_lanes(
     yield from build_group_lanes(data_workers, 1, begin, end)
 
 
+def _share_parts(lanes: int) -> int:
+    """Return how many segments, and marks, each of so many lanes of ranks has at most."""
+    return min(MOST_OF_LANE, MOST_PARTS // max(1, lanes))
+
+
 def _list_notes(
-    facts: TimelineFacts,
-    positions: Sequence[Position],
-    chosen: Sequence[Position],
-    choice: RankChoice | None,
+    facts: TimelineFacts, chosen: Sequence[Position], choice: RankChoice | None, hidden: int
 ) -> Iterator[str]:
+    """Yield what is not shown; `hidden` is the number of segments and marks left out of lanes."""
     if choice and not chosen:
         yield f"No pod with rank {choice} is known."
-    known = {pod.attempt for pod in facts.pods}
-    lost = [
-        str(each.number)
-        for each in sorted(facts.attempts, key=lambda each: each.number)
-        if each.started_at is not None and each.number not in known
-    ]
-    if lost:
-        yield f"No pods are known any more of {_name_attempts(lost)}."
+    yield from _describe_attempts_without_pods(facts)
     alone, together = _split_positions(chosen, facts)
+    if hidden:
+        most_parts = _share_parts(len(alone))
+        more = " Choose fewer ranks to see more of each." if len(alone) > 1 else ""
+        yield (
+            f"Of each rank the newest {most_parts} spans, and as many marks, are drawn: "
+            f"{format_count(hidden, 'earlier one')} {'is' if hidden == 1 else 'are'} not.{more}"
+        )
     restarts = sum(count_unplaced_restarts(each.pods) for each in alone)
     if restarts:
         yield f"When {format_count(restarts, 'other restart')} happened is not known."
     if together:
+        count = f"{len(chosen):,} ranks"
+        ranks = f"its {count}" if facts.are_all_pods else f"the {count} that were read,"
         yield (
-            f"Of its {len(chosen):,} ranks the first and those with trouble, at most {MOST_ALONE}, "
-            "have a lane of their own. The others are shown together; their lanes lead to them."
+            f"Of {ranks} the first and those with trouble, at most {MOST_ALONE}, have a lane of "
+            "their own. The others are shown together; their lanes lead to them."
         )
     if any(find_begin(pod) is None for position in chosen for pod in position.pods):
         yield "Of some pods it is not known when they existed."
+
+
+def _describe_attempts_without_pods(facts: TimelineFacts) -> Iterator[str]:
+    """Yield of which attempts pods are not known any more, and of which they were not read."""
+    known = {pod.attempt for pod in facts.pods}
+    # The newest attempts are read first: what is older than all that was read is not lost.
+    first_read = 0 if facts.are_all_pods else min(known, default=0)
+    started = sorted(each.number for each in facts.attempts if each.started_at is not None)
+    unread = [str(number) for number in started if number < first_read]
+    lost = [str(number) for number in started if number >= first_read and number not in known]
+    if unread:
+        yield f"The other pods of {_name_attempts(unread)} were not read."
+    if lost:
+        yield f"No pods are known any more of {_name_attempts(lost)}."
 
 
 def _name_attempts(numbers: Sequence[str]) -> str:

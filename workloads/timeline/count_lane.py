@@ -19,11 +19,12 @@ def build_count_lane(facts: TimelineFacts, begin: float, end: float) -> Lane | N
     if not steps:
         return None
     highest = _find_highest(steps, facts)
+    of_those = "" if facts.are_all_pods else " of those read"
     return Lane(
         "pod-count",
         LaneKind.POD_COUNT,
         "Pods",
-        f"at most {max(count for _, count in steps):,}",
+        f"at most {max(count for _, count in steps):,}{of_those}",
         list(_list_segments(steps, facts, highest, end)),
         lines=list(_list_lines(facts, highest)),
     )

@@ -134,9 +134,19 @@ class TimelineFacts:
     changes: Sequence[StatusChange] = ()
     attempts: Sequence[AttemptFact] = ()
     pods: Sequence[PodFact] = ()
+    """The newest, of all ranks."""
+    older_pods: Sequence[PodFact] = ()
+    """Where there were too many to read: older ones of single ranks, for their lanes alone."""
+    are_all_pods: bool = True
+    """Whether `pods` are all that it had."""
     pod_changes: Sequence[PodChange] = ()
     findings: Sequence[FindingFact] = ()
     logs: Sequence[LogFact] = ()
     bounds: PodBounds = field(default_factory=PodBounds)
     gaps: Sequence[str] = ()
     """What is left out, or not known any more, as sentences."""
+
+    @property
+    def all_pods(self) -> Sequence[PodFact]:
+        """The pods that lanes of ranks are drawn of."""
+        return [*self.pods, *self.older_pods]

@@ -73,6 +73,8 @@ class Lane:
     lines: Sequence[Line] = ()
     first_rank: int | None = None
     last_rank: int | None = None
+    hidden_count: int = 0
+    """Segments and marks that are left out, the oldest."""
 
     @property
     def is_tall(self) -> bool:

@@ -16,9 +16,6 @@ from workloads.timeline.lanes import (
 )
 from workloads.timeline.looks import MarkKind, Tint
 
-MOST_SEGMENTS = 12
-MOST_MARKS = 12
-"""Segments and marks of one lane, the newest."""
 END_MARKS = {
     Outcome.SUCCEEDED: MarkKind.SUCCEEDED,
     Outcome.FAILED: MarkKind.FAILED,
@@ -111,8 +108,13 @@ def _pack_pods(pods: Iterable[PodFact]) -> Iterator[Position]:
 
 
 def find_begin(pod: PodFact) -> float | None:
-    """Return the first moment that is known of a pod."""
-    known = [at for at in (pod.created_at, pod.started_at, pod.running_at) if at is not None]
+    """Return the first moment that is known of a pod: the API server's where it has one.
+
+    The others are the node's, whose clock may be anything.
+    """
+    if pod.created_at is not None:
+        return pod.created_at
+    known = [at for at in (pod.started_at, pod.running_at) if at is not None]
     return min(known, default=None)
 
 
@@ -147,8 +149,10 @@ def _find_run(pod: PodFact, node_at: float, until: float) -> float:
     return until if pod.is_stuck or pod.outcome is Outcome.ALIVE else node_at
 
 
-def build_pod_lane(position: Position, facts: TimelineFacts, begin: float, end: float) -> Lane:
-    """Build the lane of one position."""
+def build_pod_lane(
+    position: Position, facts: TimelineFacts, begin: float, end: float, most_parts: int
+) -> Lane:
+    """Build the lane of one position: its newest segments, and as many marks."""
     segments = [
         segment for pod in position.pods for segment in _list_segments(pod, facts, begin, end)
     ]
@@ -159,10 +163,11 @@ def build_pod_lane(position: Position, facts: TimelineFacts, begin: float, end: 
         LaneKind.RANK,
         position.title,
         position.note,
-        segments[-MOST_SEGMENTS:],
-        marks[-MOST_MARKS:],
+        segments[-most_parts:],
+        marks[-most_parts:],
         first_rank=position.rank,
         last_rank=position.rank,
+        hidden_count=sum(max(0, len(each) - most_parts) for each in (segments, marks)),
     )
 
 

@@ -23,7 +23,7 @@ UNKNOWN_TEXT = "What it was until then is not known any more."
 MOST_STATUSES = 120
 MOST_ATTEMPTS = 60
 MOST_CHANGES = 60
-MOST_FINDINGS = 40
+MOST_FINDINGS = 100
 """Segments or marks of one lane, the newest."""
 
 
