@@ -6,31 +6,50 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from clusters.models import Cluster
+from clusters.models import Cluster, Node
+from environments.credentials import secret_name
+from environments.models import Credential, DataSource
 from projects.models import Project, User
-from scheduling import GPU
+from scheduling import GPU, Gang
 from simulation import Outlook
 from tests.cast import Cast, a_spec
 from tests.workloads.waiting_rows import add_ended_run, add_node, add_workload
-from workloads.alternatives import AnswerBoard, CannotAsk, Question, ask_for_workload, play_question
+from workloads.alternatives import (
+    AnswerBoard,
+    CannotAsk,
+    Question,
+    ask_for_workload,
+    play_question,
+    questions,
+)
 from workloads.alternatives.answers import AlternativeView
 from workloads.alternatives.asking import AT_ONCE, SECONDS
+from workloads.alternatives.namespace_objects import has_named_objects
 from workloads.alternatives.questions import BASE, MOST_ENDED
 from workloads.alternatives.spec_changes import find_spec_change, list_spec_changes
 from workloads.manifests.placement import NO_POOLS, NodePools
 from workloads.models import Draft, Workload
 from workloads.specs import (
+    Claim,
     Compute,
+    ConfigMap,
     ElasticSettings,
+    Environment,
+    Git,
     Gpus,
     Preemptibility,
     Priority,
+    Secret,
     Spec,
+    Variable,
+    VariableSource,
+    decode_spec,
     encode_spec,
 )
 
@@ -93,6 +112,20 @@ def test_other_pools_are_those_that_the_project_may_use(cast: Cast) -> None:
     assert find_spec_change(spec, limited, "pool-t4") is None
 
 
+def test_a_sort_with_many_changes_leaves_room_for_the_others(cast: Cast) -> None:
+    spec = with_gpus(a_spec(cast.team_a, "wide", workers=8), Gpus(8))
+    spec = replace(
+        spec,
+        setup=replace(spec.setup, node_pools=("a100",)),
+        lifecycle=replace(spec.lifecycle, preemptibility=Preemptibility.NON_PREEMPTIBLE),
+    )
+    pools = NodePools({name: ("pool", name) for name in ("a100", "b", "c", "d")})
+    keys = [each.key for each in list_spec_changes(spec, pools, has_kai=True)]
+    assert keys[:5] == ["preemptible", "priority", "pools-any", "workers-most", "gpus-half"]
+    assert keys[5:8] == ["pool-b", "workers-half", "gpus-one"]
+    assert {"pool-c", "pool-d", "workers-quarter"} == set(keys[8:])
+
+
 @pytest.fixture
 def waiting(cast: Cast) -> Workload:
     """Two GPUs, both taken: one by what the reader sees, one by what they do not."""
@@ -140,6 +173,94 @@ def test_a_question_is_bounded(cast: Cast, waiting: Workload) -> None:
     ended = [each for each in question.places[0].alternatives if each.ended]
     assert len(ended) == MOST_ENDED
     assert question.places[0].alternatives[0].key == BASE
+
+
+def test_what_is_refused_takes_no_place_of_another(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, waiting: Workload
+) -> None:
+    spec = with_gpus(a_spec(cast.team_a, "wide", workers=8), Gpus(4))
+    wide = load(add_workload(cast.team_a, "wide", spec=encode_spec(spec), max_pods=None))
+    monkeypatch.setattr(questions, "MOST_CHANGES", 2)
+    before = {key for key, each in ask_for_workload(wide, cast.bob).offers.items() if each.change}
+    assert len(before) == 2
+
+    builder = questions._Builder
+    judge = builder.judge
+
+    def judge_smaller(self: questions._Builder, spec: Spec, key: str) -> Gang | None:
+        return judge(self, spec, key) if spec.setup.compute.gpus.devices < 4 else None
+
+    monkeypatch.setattr(builder, "judge", judge_smaller)
+    after = {key for key, each in ask_for_workload(wide, cast.bob).offers.items() if each.change}
+    assert after == {"gpus-half", "gpus-one"}
+
+
+def add_project_elsewhere(cast: Cast) -> Project:
+    """Create a project on another cluster that answers and has a free node."""
+    cluster = Cluster.objects.create(
+        name="other", server="https://127.0.0.1:2", last_seen_at=timezone.now()
+    )
+    node = Node.objects.get(cluster=cast.cluster)
+    node.pk, node.cluster = None, cluster
+    node.save(force_insert=True)
+    return Project.objects.create(
+        name="team-x",
+        department=cast.research,
+        cluster=cluster,
+        namespace="muster-team-x",
+        queue="team-x",
+        gpu_quota=Decimal(2),
+    )
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [
+        {"volumes": (Claim(path="/data", claim="datasets"),)},
+        {"volumes": (ConfigMap(path="/conf", name="settings"),)},
+        {"volumes": (Secret(path="/keys", name="keys"),)},
+        {"volumes": (Git(path="/code", repository="https://a.example/b", secret="deploy"),)},
+        {"environment": Environment("image", pull_secrets=("registry",))},
+        {
+            "environment": Environment(
+                "image", variables=(Variable("A", "", VariableSource.CONFIG_MAP, "settings", "a"),)
+            )
+        },
+    ],
+)
+def test_what_a_namespace_elsewhere_may_not_have_is_not_offered(
+    cast: Cast, waiting: Workload, setup: dict[str, Any]
+) -> None:
+    project = add_project_elsewhere(cast)
+    spec = decode_spec(waiting.spec)
+    assert has_named_objects(spec, project)
+    assert not has_named_objects(replace(spec, setup=replace(spec.setup, **setup)), project)
+
+
+def test_a_credential_for_use_there_gives_its_secret(cast: Cast) -> None:
+    credential = Credential.objects.create(name="registry", kind="registry", project=cast.team_b)
+    environment = Environment("image", pull_secrets=(secret_name(credential),))
+    spec = a_spec(cast.team_a, "pulls")
+    spec = replace(spec, setup=replace(spec.setup, environment=environment))
+    assert has_named_objects(spec, cast.team_b)
+    assert not has_named_objects(spec, cast.team_a)
+
+
+def test_another_cluster_is_offered_where_data_sources_give_the_claim(
+    cast: Cast, waiting: Workload
+) -> None:
+    project = add_project_elsewhere(cast)
+    offer = f"project-{project.pk}"
+    assert offer in ask_for_workload(waiting, cast.alice).offers
+    spec = decode_spec(waiting.spec)
+    volumes = (Claim(path="/data", claim="datasets"),)
+    spec = replace(spec, setup=replace(spec.setup, volumes=volumes))
+    Workload.objects.filter(pk=waiting.pk).update(spec=encode_spec(spec))
+    assert offer not in ask_for_workload(load(waiting), cast.alice).offers
+    DataSource.objects.create(
+        name="data", kind="pvc", origin={"claim": "datasets"}, path="/data", project=project
+    )
+    assert offer in ask_for_workload(load(waiting), cast.alice).offers
 
 
 def test_what_is_refused_is_not_offered(

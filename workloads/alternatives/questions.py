@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from itertools import islice
 
 from django.utils import timezone
 
@@ -25,6 +26,7 @@ from simulation import Past, RunLengths
 from simulation.alternatives import Alternative
 from workloads import policies
 from workloads.alternatives.gangs import TooManyPods, build_gang
+from workloads.alternatives.namespace_objects import has_named_objects
 from workloads.alternatives.spec_changes import list_spec_changes
 from workloads.elastic import cluster_state
 from workloads.elastic.pod_shapes import ShapeBuilder
@@ -41,6 +43,8 @@ from workloads.specs import Spec, UnreadableSpec, decode_spec
 
 BASE = "as-it-is"
 """The key of the gang as it waits, or would wait."""
+MOST_CHANGES = 9
+"""Changes of the spec that are played."""
 MOST_ENDED = 3
 """Running workloads whose end is tried."""
 MOST_PLACES = 2
@@ -92,7 +96,8 @@ class Question:
 def ask_for_workload(workload: Workload, user: User) -> Question:
     """Build the question of a workload that waits. Raises CannotAsk.
 
-    It is loaded with its project and cluster. Some queries for each change, at most nine of them.
+    It is loaded with its project and cluster. Some queries for each change, of which there are
+    fewer than twenty.
     """
     try:
         spec = decode_spec(workload.spec)
@@ -136,7 +141,8 @@ class _Builder:
         """Build the question of a gang, with what it waits for by the last forecast."""
         alternatives = [
             Alternative(BASE, gang),
-            *self._change_spec(spec, gang.key),
+            # Cut after they are judged: what is refused takes no other's place.
+            *islice(self._change_spec(spec, gang.key), MOST_CHANGES),
             *self._raise_quota(gang),
             *self._end_work(gang, blockers),
         ]
@@ -241,10 +247,12 @@ class _Builder:
                 yield place
 
     def _build_place_elsewhere(self, project: Project, spec: Spec, key: str) -> Place | None:
-        """Build the question of another project; None where it would be refused there.
+        """Build the question of another project; None where it would be refused or wait for ever.
 
         Raises CannotAsk.
         """
+        if not has_named_objects(spec, project):
+            return None
         there = replace(
             spec, project=project.name, namespace=project.namespace, queue=project.queue
         )

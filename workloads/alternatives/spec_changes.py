@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import zip_longest
 
 from workloads.manifests.placement import NodePools
 from workloads.specs import Gpus, Preemptibility, Priority, Spec
 from workloads.specs.gpu_totals import undo_plan
 
-MOST_CHANGES = 9
 MOST_POOLS = 3
 """Other node pools that are tried, by name."""
 _HALF = Decimal("0.5")
@@ -25,25 +25,25 @@ class SpecChange:
 
 
 def list_spec_changes(spec: Spec, pools: NodePools, *, has_kai: bool) -> Sequence[SpecChange]:
-    """Return the changes that a submission allows, the gentlest first.
+    """Return the changes that a submission allows: the gentlest of each sort first.
 
-    `pools` are those of its cluster. Whether policies and cluster allow them is not judged.
+    Then come the next of each sort, so that a sort with many leaves room for the others. `pools`
+    are those of its cluster. Whether policies and cluster allow them is not judged.
     """
-    found = [
-        change for change in _build_changes(spec, pools) if has_kai or change.key not in _FOR_KAI
+    asked = undo_plan(spec)
+    rounds = zip_longest(*(build(asked, pools) for build in _CHANGES))
+    return [
+        change
+        for each in rounds
+        for change in each
+        if change is not None and (has_kai or change.key not in _FOR_KAI)
     ]
-    return found[:MOST_CHANGES]
 
 
 def find_spec_change(spec: Spec, pools: NodePools, key: str) -> SpecChange | None:
     """Return the change of this key; None where the submission has no such change."""
-    return next((each for each in _build_changes(spec, pools) if each.key == key), None)
-
-
-def _build_changes(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
-    asked = undo_plan(spec)
-    for build in _CHANGES:
-        yield from build(asked, pools)
+    changes = list_spec_changes(spec, pools, has_kai=True)
+    return next((each for each in changes if each.key == key), None)
 
 
 def _change_preemptibility(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
