@@ -124,6 +124,23 @@ def test_a_run_that_was_asked_to_end_does_not_hide_the_failure_before_it() -> No
     assert (told.line, told.line_index) == ("ValueError: bad data", None)
 
 
+@pytest.mark.parametrize(
+    ("before", "blamed"), [("2026-11-21T00:00:00Z", 1), ("2026-11-24T00:00:00Z", 0)]
+)
+def test_a_restart_of_long_ago_does_not_explain_why_a_pod_was_asked_to_end(
+    before: str, blamed: int
+) -> None:
+    killed = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": before}}
+    pods = [
+        ended_pod("worker", 0, 143, "2026-11-24T00:00:12Z", restarts=1, last=killed),
+        ended_pod("worker", 1, 1, "2026-11-24T00:00:10Z"),
+    ]
+    logs = {"train1-worker-0": ["step 100000"], "train1-worker-1": TRACE}
+    told = diagnose(*pods, logs=logs)
+    assert told.pod == f"train1-worker-{blamed}"
+    assert told.cause == ("exit-code" if blamed else "memory")
+
+
 JOBS = [
     (
         batch_job(condition("Failed", reason="DeadlineExceeded", message="too long")),

@@ -17,7 +17,7 @@ TAINT = {"key": "team", "value": "b", "effect": "NoSchedule"}
 
 
 def test_too_few_free_gpus_are_told_with_who_holds_them() -> None:
-    told = diagnose(THREE, node_capacity(4, 1), holders={"": Decimal(3)})
+    told = diagnose(THREE, node_capacity(4, 1), holders={"n1": {"": Decimal(3)}})
     assert told.sentence == "Needs 3 GPUs; 1 of 4 is free; other projects hold 3."
     assert told.help.startswith("It starts by itself as soon as there is room.")
 
@@ -35,6 +35,13 @@ ROOM = [
         [node_capacity(4, 1)],
         {"team-b": Decimal(2), "": Decimal(1)},
         "Needs 3 GPUs; 1 of 4 is free; team-b holds 2; further projects hold 1.",
+    ),
+    (
+        THREE,
+        [node_capacity(4, 1)],
+        {"team-b": Decimal(4)},
+        # Counted at another moment: 3 are used.
+        "Needs 3 GPUs; 1 of 4 is free.",
     ),
     (THREE, [node_capacity(2, 2)], {}, "Needs 3 GPUs; the cluster has 2."),
     (
@@ -161,7 +168,99 @@ ROOM = [
 def test_what_the_nodes_lack(
     pods: list[Object], nodes: list[NodeCapacity], holders: Mapping[str, Decimal], sentence: str
 ) -> None:
-    assert diagnose(pods, *nodes, holders=holders).sentence == sentence
+    assert diagnose(pods, *nodes, holders={"n1": holders}).sentence == sentence
+
+
+def test_only_those_who_hold_gpus_of_the_nodes_that_it_may_use_are_named() -> None:
+    nodes = [
+        node_capacity(4, 0, name=name, labels={"pool": pool})
+        for name, pool in (("n1", "a"), ("n2", "a"), ("n3", "b"))
+    ]
+    holders = {
+        "n1": {"team-b": Decimal(2)},
+        "n2": {"team-b": Decimal(1), "": Decimal(3)},
+        "n3": {"team-b": Decimal(3), "team-c": Decimal(1)},
+        "gone": {"team-c": Decimal(4)},
+    }
+    pods = [queued_pod("worker", 0, resources=GPU, spec={"nodeSelector": {"pool": "a"}})]
+    assert diagnose(pods, *nodes, holders=holders).sentence == (
+        "Needs 1 GPU; none of 8 is free; team-b holds 3; further projects hold 3; this project "
+        "holds 2."
+    )
+
+
+def build_parallel_runs(**spec: str) -> list[Object]:
+    return [queued_pod("worker", index, resources=GPU, spec=spec) for index in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("minimum", "placed", "sentence"),
+    [
+        (1, 0, "Needs 1 GPU; none of 4 is free."),
+        (2, 0, "Needs 2 GPUs; none of 4 is free."),
+        (2, 2, "Needs 1 GPU; none of 4 is free."),
+        (9, 1, "Needs 8 GPUs; the cluster has 4."),
+    ],
+)
+def test_it_needs_what_those_of_its_pods_need_that_start_together(
+    minimum: int, placed: int, sentence: str
+) -> None:
+    group = {"kind": "PodGroup", "spec": {"minMember": minimum}, "status": {}}
+    pods = [pod("worker", 8 + index) for index in range(placed)]
+    told = diagnose(pods + build_parallel_runs(), node_capacity(4, 0), pod_group=group)
+    assert told.sentence == sentence
+    assert told.is_queued == ("none of 4" in sentence)
+
+
+def test_without_a_group_pods_start_one_by_one_under_kubernetes_own_scheduler() -> None:
+    pods = build_parallel_runs(schedulerName="default-scheduler")
+    assert diagnose(pods, node_capacity(4, 0)).sentence == "Needs 1 GPU; none of 4 is free."
+    pods = build_parallel_runs(schedulerName="kai-scheduler")
+    assert diagnose(pods, node_capacity(4, 0)).sentence == "Needs 8 GPUs; the cluster has 4."
+
+
+def test_of_pods_that_one_stands_for_only_the_missing_ones_count() -> None:
+    group = {"kind": "PodGroup", "spec": {"minMember": 3}, "status": {}}
+    pods = [queued_pod("master"), queued_pod("worker", 0, resources=GPU)]
+    counts = {"train1-worker-0": 1999}
+    told = diagnose(pods, node_capacity(4, 1), pod_group=group, counts=counts)
+    assert told.sentence == "Needs 2 GPUs; 1 of 4 is free."
+
+
+TAINTED = "1 node(s) had untolerated taint {dedicated: team-b}"
+HAS_TAINT = "1 has the taint dedicated=team-b, which it does not tolerate"
+OWN_WORDS = [
+    (
+        f"0/4 nodes are available: {TAINTED}, 3 node(s) didn't match PersistentVolume's node "
+        "affinity. no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption "
+        "is not helpful for scheduling.",
+        f"None of 4 nodes takes it: {HAS_TAINT}; 3 cannot reach its volume, which is bound to "
+        "another node or zone.",
+    ),
+    (
+        f"0/4 nodes are available: {TAINTED}, 3 node(s) unavailable due to one or more pvc(s) "
+        "bound to non-existent pv(s).",
+        f"None of 4 nodes takes it: {HAS_TAINT}; 3 cannot have its volume, which is not there "
+        "although its claim is bound to it.",
+    ),
+    (
+        f"0/4 nodes are available: {TAINTED}, 1 node(s) rest\x1b[31m, 2 node(s) failed {'x' * 400}"
+        ". still not schedulable, 4 No preemption victims found for incoming pod.",
+        f"None of 4 nodes takes it: {HAS_TAINT}; 1 is ruled out by the scheduler: node(s) rest; 2 "
+        f"are ruled out by the scheduler: node(s) failed {'x' * 144}…",
+    ),
+    (
+        "0/1 nodes are available: 1 node(s) rest.",
+        "The only node does not take it: it is ruled out by the scheduler: node(s) rest.",
+    ),
+    ("2 nodes rest", "The scheduler found no place for it: 2 nodes rest."),
+]
+
+
+@pytest.mark.parametrize(("message", "sentence"), OWN_WORDS, ids=range(len(OWN_WORDS)))
+def test_a_reason_of_no_known_form_is_named_beside_the_others(message: str, sentence: str) -> None:
+    pods = [queued_pod(message=message, resources=GPU)]
+    assert diagnose(pods, node_capacity(4, 4)).sentence == sentence
 
 
 def test_a_node_s_room_is_what_its_pods_leave() -> None:

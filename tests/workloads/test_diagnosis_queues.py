@@ -4,8 +4,15 @@ from typing import Any
 
 import pytest
 
-from tests.workloads.objects import Object, pod_group
-from tests.workloads.waiting_objects import THREE, diagnose, project_queue
+from tests.workloads.objects import Object, condition, event, pod_group, pytorch_job, queued_pod
+from tests.workloads.waiting_objects import (
+    GPU,
+    THREE,
+    diagnose,
+    node_capacity,
+    project_queue,
+)
+from workloads.diagnosis import diagnose_waiting
 
 QUEUES = [
     (
@@ -146,3 +153,78 @@ def test_a_refusal_by_the_project_s_own_queue_is_the_project_s() -> None:
     refused["spec"]["queue"] = "research"
     told = diagnose(THREE, pod_group=refused, queue=project_queue(quota=2, limit=4, used=2))
     assert told.sentence == "Needs 3 GPUs; the project may use at most 4 and uses 2."
+
+
+@pytest.mark.parametrize(("minimum", "needs"), [(1, "1 GPU"), (5, "5 GPUs")])
+def test_never_is_said_only_of_what_starts_together(minimum: int, needs: str) -> None:
+    group = pod_group("OverLimit", "over limit")
+    group["spec"]["minMember"] = minimum
+    pods = [queued_pod("worker", index, resources=GPU) for index in range(8)]
+    told = diagnose(pods, pod_group=group, queue=project_queue(quota=4, limit=4, used=4))
+    assert told.sentence == f"Needs {needs}; the project may use at most 4 and uses 4."
+    assert ("never start" in told.help) == (minimum > 4)
+    assert told.is_queued == (minimum <= 4)
+
+
+GROUPER = event("train1-worker-0", "PodGrouperWarning", "the object has been modified")
+NO_ROOM = "no nodes with enough resources were found: 3 node(s) didn't have enough resources: GPUs"
+LATER = "2026-11-21T00:10:00Z"
+
+
+@pytest.mark.parametrize(
+    ("message", "group", "later", "sentence"),
+    [
+        ("", None, "", "The scheduler cannot make a group of its pods: the object has been modif"),
+        (NO_ROOM, None, "", "Needs 1 GPU; none of 4 is free."),
+        ("", pod_group("Unschedulable", NO_ROOM), "", "Needs 1 GPU; none of 4 is free."),
+        ("", None, "Unschedulable", "Needs 1 GPU; none of 4 is free."),
+        ("", None, "Pipelined", "It has its place: it waits for others to leave it."),
+    ],
+)
+def test_a_warning_of_the_grouper_counts_until_the_scheduler_answers(
+    message: str, group: Object | None, later: str, sentence: str
+) -> None:
+    events = [GROUPER, event("train1-worker-0", later, "later", LATER)]
+    told = diagnose(
+        [queued_pod(message=message, resources=GPU)],
+        node_capacity(4, 0),
+        pod_group=group,
+        events=events,
+    )
+    assert told.sentence.startswith(sentence)
+
+
+NEVER = (
+    "insufficient quota for nvidia.com/gpu in flavor a100, previously considered podsets requests "
+    "(0) + current podset request (8) > maximum capacity (4)"
+)
+CAN_NEVER = "it asks for more nvidia.com/gpu than the flavor a100 of its queue can ever have (4)"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (NEVER, CAN_NEVER),
+        (
+            f"{NEVER}, insufficient unused quota for nvidia.com/gpu in flavor h100, 4 more needed",
+            "its queue lacks 4 nvidia.com/gpu of the flavor h100, which other work uses",
+        ),
+        (
+            f"{NEVER}. Pending the preemption of 2 workload(s)",
+            "other work is asked to give way for it",
+        ),
+        (f"{NEVER}, untolerated taint {{spot true NoSchedule <nil>}} in flavor spot", CAN_NEVER),
+    ],
+)
+def test_kueue_s_queue_that_has_room_later_in_another_flavor(text: str, words: str) -> None:
+    job = pytorch_job(condition("Suspended"))
+    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "gpus"}
+    job["spec"]["runPolicy"] = {"suspend": True}
+    message = f"couldn't assign flavors to pod set main: {text}"
+    about = event("train1-5dfe2", "Pending", message)
+    about["involvedObject"]["kind"] = "Workload"
+    told = diagnose_waiting(job, [], events=[about])
+    assert told is not None
+    assert told.sentence == f"Kueue holds it in the queue gpus: {words}."
+    assert ("never start" in told.help) == (words == CAN_NEVER)
+    assert told.is_queued == (words != CAN_NEVER)

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from clusters.models import Node
@@ -87,6 +89,41 @@ def test_pods_that_are_not_ours_count_as_others(cast: Cast) -> None:
     )  # type: ignore[union-attr]
 
 
+def test_who_holds_only_nodes_that_it_may_not_use_is_not_named(cast: Cast) -> None:
+    workload = create_waiting(cast)
+    Node.objects.update(labels={"pool": "a"})
+    Node.objects.create(
+        cluster=cast.cluster, name="n2", is_ready=True, gpus=64, cpu=64, memory=2**38, used_gpus=4
+    )
+    create_holding(cast, cast.team_a, 4)
+    created = a_workload(cast.team_b, "elsewhere", gpus_allocated=60)
+    a_pod(created, role="", node="n2", gpus=60)
+    pod = Pod.objects.get(workload=workload)
+    pod.data["spec"]["nodeSelector"] = {"pool": "a"}
+    pod.save()
+    told = queries.diagnose_workload(workload, cast.alice)
+    assert told is not None
+    assert told.sentence == "Needs 3 GPUs; none of 4 is free."
+
+
+def test_who_holds_what_is_asked_once_for_all_workloads(cast: Cast) -> None:
+    create_waiting(cast)
+    create_holding(cast, cast.team_b, 3)
+    for number in range(5):
+        other = a_workload(cast.team_a, f"more-{number}", status="Pending", job=JOB)
+        requests = {"requests": {"nvidia.com/gpu": "3"}}
+        data = objects.queued_pod("worker", 0, owner="j", resources=requests)
+        a_pod(other, phase="Pending", data=data)
+    counts = []
+    for most in (1, 6):
+        cache.clear()
+        rows = Workload.objects.filter(status="Pending").select_related("project", "cluster")
+        with CaptureQueriesContext(connection) as seen:
+            queries.explain_workloads(rows.order_by("pk")[:most], cast.alice)
+        counts.append(len(seen))
+    assert counts[0] == counts[1]
+
+
 def test_the_quota_is_told_where_the_scheduler_names_it(cast: Cast) -> None:
     group = objects.pod_group("NonPreemptibleOverQuota", "over quota")
     workload = create_waiting(cast, preemptible=False, pod_group=group)
@@ -156,6 +193,41 @@ def create_failed(cast: Cast, lines: bytes = b"") -> tuple[Workload, Pod]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(lines)
     return workload, pod
+
+
+def store_log(pod: Pod, run: int, lines: bytes) -> Log:
+    path = log_paths.build_log_path(pod.workload_id, pod.uid, "pytorch", run)
+    local = log_paths.local_path(path)
+    local.parent.mkdir(parents=True, exist_ok=True)
+    local.write_bytes(lines)
+    return Log.objects.create(
+        pod=pod, container="pytorch", run=run, path=path, size=len(lines), state="complete"
+    )
+
+
+@pytest.mark.parametrize(("pods", "restarts"), [(1, 149), (16, 9)])
+def test_of_many_runs_the_newest_one_s_log_says_why(cast: Cast, pods: int, restarts: int) -> None:
+    workload, first = create_failed(cast)
+    newest = set()
+    for rank in range(1, pods + 1):
+        data = objects.ended_pod("worker", rank, code=1, owner="j", restarts=restarts)
+        name = data["metadata"]["name"]
+        if rank == 1:
+            pod = first
+            Pod.objects.filter(pk=pod.pk).update(data=data, restarts=restarts)
+        else:
+            ended = timezone.now()
+            pod = a_pod(workload, "worker", rank, phase="Failed", name=name, ended_at=ended)
+            Pod.objects.filter(pk=pod.pk).update(data=data, restarts=restarts)
+        for run in range(restarts):
+            store_log(pod, run, b"OSError: [Errno 28] No space left on device\n")
+        newest.add(store_log(pod, restarts, b"ValueError: the true end\n"))
+    # Of a later run nothing is left.
+    Log.objects.create(pod=first, container="pytorch", run=restarts + 1, size=9, state="removed")
+    told = queries.diagnose_workload(workload, cast.vera)
+    assert told is not None
+    assert told.line == "ValueError: the true end"
+    assert told.log in newest
 
 
 def test_a_failure_names_the_pod_and_leads_to_the_line_of_its_log(cast: Cast) -> None:

@@ -6,7 +6,12 @@ Pure functions over the cluster's objects and the ends of logs.
 from workloads.diagnosis.causes import Confidence, FailureCause
 from workloads.diagnosis.failing import diagnose_failure
 from workloads.diagnosis.log_clues import find_clue
-from workloads.diagnosis.node_capacity import NodeCapacity, NodeLoss, ResourceAmounts
+from workloads.diagnosis.node_capacity import (
+    NodeCapacity,
+    NodeHolders,
+    NodeLoss,
+    ResourceAmounts,
+)
 from workloads.diagnosis.node_faults import NodeFault
 from workloads.diagnosis.queue_position import QueuePosition, add_queue_position
 from workloads.diagnosis.result import Diagnosis
@@ -18,6 +23,7 @@ __all__ = [
     "FailureCause",
     "NodeCapacity",
     "NodeFault",
+    "NodeHolders",
     "NodeLoss",
     "QueuePosition",
     "ResourceAmounts",

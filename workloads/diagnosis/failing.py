@@ -34,6 +34,11 @@ SAME_CAUSE_WINDOW = timedelta(seconds=15)
 """Pods that end within this time of the first may share its cause: the clock does not tell which
 pod caused it.
 """
+RESTART_WINDOW = timedelta(minutes=15)
+"""For how long a run that failed may explain why the next one was asked to end.
+
+Peers that wait for it in a collective of NCCL give up after ten minutes by default.
+"""
 
 
 class Cause(IntEnum):
@@ -148,7 +153,7 @@ def _has_failed(view: PodView) -> bool:
 def _build_suspect(
     rank: int | None, view: PodView, pod: Object, logs: Mapping[str, Sequence[str]]
 ) -> _Suspect:
-    bad = [end for end in view.ends if end.exit_code]
+    bad = _drop_old_ends([end for end in view.ends if end.exit_code])
     # A run that was ended by SIGTERM hides how the run before it failed: prefer that one. But the
     # given log is the newest run's, so an earlier run is judged by its message.
     end = min(
@@ -166,6 +171,23 @@ def _build_suspect(
         from_log=lines is log,
         missing=find_missing_ranks(lines, pod),
     )
+
+
+def _drop_old_ends(ends: Sequence[ContainerExit]) -> list[ContainerExit]:
+    """Return the ends without earlier runs that ended long before the present ones.
+
+    Where no container is at its end now, or the times are unknown, all of them.
+    """
+    moments = [_parse_time(end.finished_at) for end in ends if end.current]
+    first = min((moment for moment in moments if moment is not None), default=None)
+    return [
+        end
+        for end in ends
+        if end.current
+        or first is None
+        or (at := _parse_time(end.finished_at)) is None
+        or first - at <= RESTART_WINDOW
+    ]
 
 
 def _choose_culprit(suspects: Sequence[_Suspect]) -> _Suspect | None:

@@ -30,16 +30,6 @@ _FLAVOR = r"flavor (?P<flavor>[a-z0-9.-]{1,253})"
 _NAME = r"(?P<name>[A-Za-z0-9.-]{1,253})"
 _FORMS: Sequence[_Form] = (
     _Form(
-        re.compile(rf"{_RESOURCE} in {_FLAVOR},.{{0,200}}> maximum capacity \((?P<most>[^)]+)\)"),
-        "it asks for more {resource} than the flavor {flavor} of its queue can ever have ({most})",
-        "Ask for less, or ask an administrator for a larger queue: as it is, it can never start.",
-    ),
-    _Form(
-        re.compile(rf"insufficient quota for {_RESOURCE} in {_FLAVOR}"),
-        "it asks for more {resource} than the flavor {flavor} of its queue can ever have",
-        "Ask for less, or ask an administrator for a larger queue: as it is, it can never start.",
-    ),
-    _Form(
         re.compile(r"Pending the preemption of \d{1,6} workload"),
         "other work is asked to give way for it",
         "Nothing needs to be done: others are given time to end.",
@@ -59,6 +49,18 @@ _FORMS: Sequence[_Form] = (
         "no part of its topology has room for all of its pods",
         "It starts by itself as soon as one has; or ask for the topology as a preference.",
         is_queued=True,
+    ),
+    # Of several flavors each has its clause: it can never start only where none of them can
+    # take it later.
+    _Form(
+        re.compile(rf"{_RESOURCE} in {_FLAVOR},.{{0,200}}> maximum capacity \((?P<most>[^)]+)\)"),
+        "it asks for more {resource} than the flavor {flavor} of its queue can ever have ({most})",
+        "Ask for less, or ask an administrator for a larger queue: as it is, it can never start.",
+    ),
+    _Form(
+        re.compile(rf"insufficient quota for {_RESOURCE} in {_FLAVOR}"),
+        "it asks for more {resource} than the flavor {flavor} of its queue can ever have",
+        "Ask for less, or ask an administrator for a larger queue: as it is, it can never start.",
     ),
     _Form(
         re.compile(rf"untolerated taint .{{0,200}}in {_FLAVOR}"),

@@ -18,6 +18,12 @@ from workloads.kube_objects import (
 
 NONE = Decimal(0)
 
+NodeHolders = Mapping[str, Mapping[str, Decimal]]
+"""The GPUs that other projects hold, by the names of node and project.
+
+Those of projects that may not be named are together under "".
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class ResourceAmounts:

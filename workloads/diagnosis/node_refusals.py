@@ -8,6 +8,7 @@ from enum import Enum
 from workloads.kube_objects import clean_text
 
 LONGEST_DETAIL = 160
+"""Characters of a taint's, a resource's or the scheduler's own words."""
 MOST_NAMED = 4
 """Reasons that a sentence names."""
 _NODES = re.compile(r"^\s*(\d+)/(\d+) nodes are available: ?(.*)$", re.DOTALL)
@@ -164,10 +165,16 @@ _FORMS: Sequence[_Form] = (
         RefusalSort.RULE,
     ),
     _build_form(
-        r"volume node affinity conflict",
+        r"volume node affinity conflict|match persistentvolume's node affinity",
         "cannot reach its volume, which is bound to another node or zone",
         "cannot reach its volume, which is bound to another node or zone",
         "Choose nodes in the volume's zone, or a claim whose volume can be reached from these.",
+    ),
+    _build_form(
+        r"non-existent pv",
+        "cannot have its volume, which is not there although its claim is bound to it",
+        "cannot have its volume, which is not there although its claim is bound to it",
+        "Use another claim, or ask the administrator of the cluster for the volume.",
     ),
     _build_form(
         r"max volume count",
@@ -217,6 +224,12 @@ _RESOURCE_WORDS = {
 }
 _IN_ROWS = frozenset({"nvidia.com/gpu", "GPUs", "cpu", "CPU cores", "memory"})
 """Amounts that the rows of nodes have, too."""
+_NO_REASONS = re.compile(
+    r"still not schedulable|no new claims to deallocate|preemption is not helpful|"
+    r"no preemption victims",
+    re.IGNORECASE,
+)
+"""What schedulers add to their reasons, of which it is none."""
 
 
 def parse_scheduler_answer(message: str) -> SchedulerAnswer | None:
@@ -227,11 +240,18 @@ def parse_scheduler_answer(message: str) -> SchedulerAnswer | None:
         useless = "not helpful" in preemption[1] and "No preemption victims" not in preemption[1]
         text = text[: preemption.start()]
     total: int | None = None
+    is_by_node = True
     if nodes := _NODES.match(text):
         total, text = int(nodes[2]), nodes[3]
     elif kai := _KAI.search(text):
         text = kai[1]
-    refusals = [each for part in _split_reasons(text) if (each := _parse_reason(part)) is not None]
+    else:
+        is_by_node = False
+    refusals = [
+        each
+        for part in _split_reasons(text)
+        if (each := _parse_reason(part) or (_keep_reason(part) if is_by_node else None)) is not None
+    ]
     return SchedulerAnswer(total, refusals, useless) if refusals else None
 
 
@@ -270,6 +290,24 @@ def _parse_reason(part: str) -> NodeRefusal | None:
             RefusalSort.OTHER if is_other else form.sort,
         )
     return None
+
+
+def _keep_reason(part: str) -> NodeRefusal | None:
+    """Return a reason of no known form in the scheduler's own words; None if it has no count.
+
+    Without it a sentence would name the other reasons as if they were all.
+    """
+    counted = _COUNTED.match(part)
+    if counted is None or _NO_REASONS.search(part):
+        return None
+    own_words = clean_text(counted[2], LONGEST_DETAIL)
+    return NodeRefusal(
+        int(counted[1]),
+        f"is ruled out by the scheduler: {own_words}",
+        f"are ruled out by the scheduler: {own_words}",
+        "Ask the administrator of the cluster what the scheduler's words mean.",
+        RefusalSort.OTHER,
+    )
 
 
 def _describe_taint(raw: str) -> str:

@@ -6,6 +6,7 @@ from decimal import Decimal
 from workloads import quantities
 from workloads.diagnosis.node_capacity import (
     NodeCapacity,
+    NodeHolders,
     ResourceAmounts,
     filter_open_nodes,
     find_repelling_taint,
@@ -33,7 +34,7 @@ def diagnose_by_nodes(
     needs: Sequence[ResourceAmounts],
     total: ResourceAmounts,
     nodes: Sequence[NodeCapacity],
-    holders: Mapping[str, Decimal],
+    holders: NodeHolders,
 ) -> Diagnosis | None:
     """Return what the nodes lack; None when by these numbers the pods would fit."""
     spec = nested_dict(pod, "spec")
@@ -66,7 +67,7 @@ def diagnose_by_nodes(
             )
         if need > free_amount:
             holders_text = (
-                _describe_holders(holders, total_amount - free_amount)
+                _describe_holders(_sum_holders(holders, usable), total_amount - free_amount)
                 if attribute == "gpus"
                 else ""
             )
@@ -205,11 +206,24 @@ def _describe_share(attribute: str, free: Decimal, total_amount: Decimal) -> str
     )
 
 
+def _sum_holders(holders: NodeHolders, nodes: Sequence[NodeCapacity]) -> Mapping[str, Decimal]:
+    """Return the GPUs that other projects hold on these nodes together, by name."""
+    sums: dict[str, Decimal] = {}
+    for node in nodes:
+        for name, gpus in holders.get(node.name, {}).items():
+            sums[name] = sums.get(name, Decimal(0)) + gpus
+    return sums
+
+
 def _describe_holders(holders: Mapping[str, Decimal], used: Decimal) -> str:
     """Describe who holds the GPUs that are not free.
 
-    Projects by name, then the other projects together, then this project.
+    Projects by name, then the other projects together, then this project. "" where they hold more
+    than is used: the two were counted at different moments.
     """
+    rest = used - sum(holders.values(), Decimal(0))
+    if rest < 0:
+        return ""
     parts = [
         f"{clean_text(name, 80)} holds {quantities.format_number(gpus)}"
         for name, gpus in sorted(holders.items())
@@ -220,7 +234,6 @@ def _describe_holders(holders: Mapping[str, Decimal], used: Decimal) -> str:
         parts.append(
             f"{'further' if parts else 'other'} projects hold {quantities.format_number(hidden)}"
         )
-    rest = used - sum(holders.values(), Decimal(0))
     if holders and rest > 0:
         parts.append(f"this project holds {quantities.format_number(rest)}")
     return "".join(f"; {each}" for each in parts)

@@ -3,10 +3,15 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 
 from workloads.diagnosis.events import filter_events_about, find_newest, get_text
-from workloads.diagnosis.node_capacity import NodeCapacity, calculate_demand, sum_amounts
+from workloads.diagnosis.node_capacity import (
+    NodeCapacity,
+    NodeHolders,
+    ResourceAmounts,
+    calculate_demand,
+    sum_amounts,
+)
 from workloads.diagnosis.node_refusals import RefusalSort, SchedulerAnswer, parse_scheduler_answer
 from workloads.diagnosis.node_shortage import diagnose_by_nodes
 from workloads.diagnosis.queue_refusals import SchedulingRefusal, diagnose_by_queues, list_refusals
@@ -29,6 +34,10 @@ SCHEDULER_ADVICE = (
 _KEPT_PLACE = re.compile(r"Waiting for .+ to leave ")
 _PIPELINED = re.compile(r"pipelined to node (?P<node>[a-z0-9.-]{1,253})")
 _GATED = "SchedulingGated"
+_DEFAULT_SCHEDULER = "default-scheduler"
+"""Kubernetes' own, which knows no groups of pods."""
+_ANSWER_REASONS = ("Pipelined", "Unschedulable", "FailedScheduling")
+"""Reasons of events in which a scheduler answers for a pod."""
 _NOTHING_TO_DO = "Nothing needs to be done: others are given time to end."
 
 
@@ -39,22 +48,24 @@ def diagnose_unplaced(
     queue: Object | None,
     nodes: Sequence[NodeCapacity],
     events: Sequence[Object],
-    holders: Mapping[str, Decimal],
+    holders: NodeHolders,
     existing: int,
+    placed: int,
 ) -> Diagnosis:
-    """Return why pods have no node; `existing` is how many pods of the gang there are."""
-    needs = [calculate_demand(pod) for pod in pods]
-    total = sum_amounts(
-        need.times(counts.get(str(nested_dict(pod, "metadata").get("name")), 1))
-        for pod, need in zip(pods, needs, strict=True)
-    )
+    """Return why pods have no node.
+
+    `existing` is how many pods of the gang there are, `placed` how many of them have a node.
+    """
+    gang = _list_gang_needs(pods, counts, _count_missing(pods[0], pod_group, placed))
+    needs = [need for need, _ in gang]
+    total = sum_amounts(need.times(count) for need, count in gang)
     refusals = list_refusals(pod_group)
     own_queue = nested_dict(pod_group, "spec").get("queue")
     if diagnosis := diagnose_by_queues(refusals, own_queue, total, queue):
         return replace(diagnosis, is_queued=_can_start(refusals, diagnosis))
     first = next(each for _, each in rank_pods([build_pod_view(pod) for pod in pods]))
     for found in (
-        _diagnose_grouping(first, events),
+        _diagnose_grouping(first, refusals, events),
         _diagnose_gates(pods, first),
         _diagnose_incomplete_gang(pod_group, existing, refusals, first),
         diagnose_claims(_list_messages(pods, refusals), events),
@@ -76,6 +87,31 @@ def diagnose_unplaced(
     return consumer or _diagnose_by_scheduler(message, answer, first)
 
 
+def _count_missing(pod: Object, pod_group: Object | None, placed: int) -> int | None:
+    """Return how many pods have to find a place together; None where that is not known.
+
+    Pods beyond the minimum of a gang start one by one, as there is room.
+    """
+    if pod_group is not None:
+        return max(1, int_or_zero(nested_dict(pod_group, "spec").get("minMember")) - placed)
+    return 1 if nested_dict(pod, "spec").get("schedulerName") == _DEFAULT_SCHEDULER else None
+
+
+def _list_gang_needs(
+    pods: Sequence[Object], counts: Mapping[str, int], missing: int | None
+) -> list[tuple[ResourceAmounts, int]]:
+    """Return what the first `missing` pods need, and how many need it; of all where it is None."""
+    needs = []
+    for pod in pods:
+        count = counts.get(str(nested_dict(pod, "metadata").get("name")), 1)
+        if missing is not None:
+            count = min(count, missing)
+            missing -= count
+        if count:
+            needs.append((calculate_demand(pod), count))
+    return needs
+
+
 def _can_start(refusals: Sequence[SchedulingRefusal], diagnosis: Diagnosis) -> bool:
     """Return whether the queue may take it once others give back what they use."""
     has_queue = all(each.reason != "QueueDoesNotExist" for each in refusals)
@@ -90,9 +126,16 @@ def _list_messages(
     ]
 
 
-def _diagnose_grouping(pod: PodView, events: Sequence[Object]) -> Diagnosis | None:
-    grouping = find_newest(filter_events_about(events, pod.name), "PodGrouperWarning")
-    if grouping is None:
+def _diagnose_grouping(
+    pod: PodView, refusals: Sequence[SchedulingRefusal], events: Sequence[Object]
+) -> Diagnosis | None:
+    """Return why its pods make no group; None where a scheduler has answered for them since."""
+    if refusals or pod.reason:
+        return None
+    grouping = find_newest(
+        filter_events_about(events, pod.name), "PodGrouperWarning", *_ANSWER_REASONS
+    )
+    if grouping is None or grouping.get("reason") != "PodGrouperWarning":
         return None
     return Diagnosis(
         build_sentence(f"The scheduler cannot make a group of its pods: {get_text(grouping)}"),
@@ -146,9 +189,7 @@ def _diagnose_kept_place(pod: PodView, events: Sequence[Object]) -> Diagnosis | 
     if _KEPT_PLACE.match(pod.reason):
         sentence = build_sentence(f"It has its place: w{pod.reason[1:]}")
         return Diagnosis(sentence, _NOTHING_TO_DO, pod=pod.name)
-    newest = find_newest(
-        filter_events_about(events, pod.name), "Pipelined", "Unschedulable", "FailedScheduling"
-    )
+    newest = find_newest(filter_events_about(events, pod.name), *_ANSWER_REASONS)
     if newest is None or newest.get("reason") != "Pipelined":
         return None
     match = _PIPELINED.search(get_text(newest))

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 
 from workloads.diagnosis import starting
 from workloads.diagnosis.kueue import diagnose_kueue
 from workloads.diagnosis.lost_nodes import diagnose_lost_nodes
-from workloads.diagnosis.node_capacity import NodeCapacity
+from workloads.diagnosis.node_capacity import NodeCapacity, NodeHolders
 from workloads.diagnosis.refused_pods import (
     INVALID_REASONS,
     REFUSAL_REASONS,
@@ -34,18 +33,18 @@ def diagnose_waiting(
     queue: Object | None = None,
     nodes: Sequence[NodeCapacity] = (),
     events: Sequence[Object] = (),
-    holders: Mapping[str, Decimal] | None = None,
+    holders: NodeHolders | None = None,
     counts: Mapping[str, int] | None = None,
     lost_pods: Mapping[str, int] | None = None,
 ) -> Diagnosis | None:
     """Return what keeps a job's pods from running; None when nothing does.
 
     Also None when the job has ended or is suspended, but by Kueue. `queue` is the project's Queue,
-    `events` those of the job and its pods, `holders` the GPUs that other projects hold now by
-    project name; those whose names the reader may not see are together under "". Where one pod
-    stands for several that are alike, `counts` has how many, by its name. `lost_pods` has how many
-    pods are on nodes that are not ready, by the node's name: those are named first. What is not
-    given is not mentioned.
+    `events` those of the job and its pods, `holders` the GPUs that other projects hold now on each
+    node; those whose names the reader may not see are together under "". Where one pod stands for
+    several that are alike, `counts` has how many, by its name. `lost_pods` has how many pods are on
+    nodes that are not ready, by the node's name: those are named first. What is not given is not
+    mentioned.
     """
     if find_true_condition(job, "Failed", "Succeeded", "Complete"):
         return None
@@ -78,7 +77,7 @@ def _diagnose_remaining(
     queue: Object | None,
     nodes: Sequence[NodeCapacity],
     events: Sequence[Object],
-    holders: Mapping[str, Decimal],
+    holders: NodeHolders,
     counts: Mapping[str, int],
 ) -> Diagnosis | None:
     """Return what keeps the pods that are to stay from running."""
@@ -96,8 +95,11 @@ def _diagnose_remaining(
         return refused
     unplaced = [pod for pod in live if not nested_dict(pod, "spec").get("nodeName")]
     if unplaced:
+        placed = sum(_count_alike(pod, counts) for pod in live) - sum(
+            _count_alike(pod, counts) for pod in unplaced
+        )
         return diagnose_unplaced(
-            unplaced, counts, pod_group, queue, nodes, events, holders, existing
+            unplaced, counts, pod_group, queue, nodes, events, holders, existing, placed
         )
     return starting.diagnose_start(
         [each for _, each in rank_pods([build_pod_view(pod) for pod in live])], events, counts

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from django.core.cache import cache
 from django.db.models import BooleanField, Count, ExpressionWrapper, F, Min, Q, QuerySet, Sum
 
 from clusters.models import Node
@@ -17,12 +18,13 @@ from projects.querysets import list_visible_project_ids
 from workloads.diagnosis import (
     Diagnosis,
     NodeCapacity,
+    NodeHolders,
     add_queue_position,
     diagnose_waiting,
 )
 from workloads.kube_objects import DATA_WORKER, KeptObject, Object
 from workloads.models import Event, Pod, Workload
-from workloads.queries.node_capacity import load_node_capacities
+from workloads.queries.node_capacity import CACHE_SECONDS, load_node_capacities
 from workloads.queries.queue_positions import load_queue_positions
 from workloads.states import ACTIVE, DATA_READY, Status, has_waited_for_data
 
@@ -50,6 +52,16 @@ class GpuHolding:
     project_id: int
     name: str
     preemptible: bool
+    gpus: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHolding:
+    """GPUs that the pods of a project hold on a node; without a project those of others' pods."""
+
+    node: str
+    project_id: int | None
+    name: str
     gpus: Decimal
 
 
@@ -82,12 +94,16 @@ def diagnose_without_places(
     if not waiting_workloads:
         return {}
     clusters = {each.cluster_id for each in waiting_workloads}
-    pods, events, holdings, foreign = (
+    pods, events, holdings = (
         _load_pods(waiting_workloads),
         _load_events(waiting_workloads),
         load_gpu_holdings(clusters),
-        _load_foreign_gpus(clusters),
     )
+    node_holdings = {cluster: _load_node_holdings(cluster) for cluster in clusters}
+    holders = {
+        (project, cluster): _group_holders(project, node_holdings[cluster], visible)
+        for project, cluster in {(each.project_id, each.cluster_id) for each in waiting_workloads}
+    }
     nodes = {cluster: load_node_capacities(cluster) for cluster in clusters}
     lost_pods = _count_lost_pods(waiting_workloads, nodes)
     diagnoses = {}
@@ -102,9 +118,7 @@ def diagnose_without_places(
             queue=_build_queue(workload, cluster_holdings),
             nodes=nodes[workload.cluster_id],
             events=events.get(workload.pk, ()),
-            holders=_sum_holders(
-                workload, cluster_holdings, foreign.get(workload.cluster_id, _NONE), visible
-            ),
+            holders=holders[workload.project_id, workload.cluster_id],
             counts={pod.name: count for pod, count in rows if count > 1},
             lost_pods=lost_pods.get(workload.pk),
         )
@@ -274,32 +288,53 @@ def _build_queue(workload: Workload, holdings: Sequence[GpuHolding]) -> Object:
     }
 
 
-def _sum_holders(
-    workload: Workload,
-    holdings: Sequence[GpuHolding],
-    foreign: Decimal,
-    visible: frozenset[int] | None,
-) -> Mapping[str, Decimal]:
-    """Return GPUs of other projects by name.
+def _group_holders(
+    project_id: int, holdings: Sequence[NodeHolding], visible: frozenset[int] | None
+) -> NodeHolders:
+    """Return the GPUs that others than this project hold, by node and project.
 
     Those that may not be named, and pods that are not Muster's, are together under "".
     """
-    gpus_by_name: dict[str, Decimal] = {}
+    holders: dict[str, dict[str, Decimal]] = defaultdict(dict)
     for each in holdings:
-        if each.project_id != workload.project_id:
+        if each.project_id != project_id:
             name = each.name if visible is None or each.project_id in visible else ""
-            gpus_by_name[name] = gpus_by_name.get(name, _NONE) + each.gpus
-    if foreign:
-        gpus_by_name[""] = gpus_by_name.get("", _NONE) + foreign
-    return gpus_by_name
+            by_name = holders[each.node]
+            by_name[name] = by_name.get(name, _NONE) + each.gpus
+    return holders
 
 
-def _load_foreign_gpus(clusters: Iterable[uuid.UUID]) -> Mapping[uuid.UUID, Decimal]:
-    """Load the GPUs that pods of others hold on each cluster."""
-    rows = (
-        Node.objects.filter(cluster__in=clusters)
-        .order_by()
-        .values_list("cluster_id")
-        .annotate(gpus=Sum("used_gpus"))
-    )
-    return {cluster: gpus or _NONE for cluster, gpus in rows}
+def _load_node_holdings(cluster_id: uuid.UUID) -> Sequence[NodeHolding]:
+    """Return the GPUs that are held on each node of a cluster, by project.
+
+    The answer may be CACHE_SECONDS old, as that of the nodes' capacities: it adds up all running
+    pods.
+    """
+    key = f"gpus-held-on-nodes:{cluster_id}"
+    holdings: Sequence[NodeHolding] | None = cache.get(key)
+    if holdings is None:
+        holdings = _compute_node_holdings(cluster_id)
+        cache.set(key, holdings, CACHE_SECONDS)
+    return holdings
+
+
+def _compute_node_holdings(cluster_id: uuid.UUID) -> Sequence[NodeHolding]:
+    """Add up the GPUs of our pods by node and project, and take others' from the nodes' rows.
+
+    Two queries.
+    """
+    running = Pod.objects.filter(
+        workload__cluster=cluster_id,
+        phase__in=("Pending", "Running"),
+        vanished_at=None,
+        gpus__gt=0,
+    ).exclude(node="")
+    own = running.order_by().values_list("node", "workload__project", "workload__project__name")
+    foreign = Node.objects.filter(cluster=cluster_id, used_gpus__gt=0)
+    return [
+        *(NodeHolding(*each) for each in own.annotate(total=Sum("gpus"))),
+        *(
+            NodeHolding(name, None, "", gpus)
+            for name, gpus in foreign.values_list("name", "used_gpus")
+        ),
+    ]

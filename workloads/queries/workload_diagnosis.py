@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from django.db.models import Count, F, Min, Q, QuerySet
+from django.db.models import Count, Exists, F, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from projects.models import User
@@ -190,12 +190,16 @@ class _LogTail:
 def _load_logs(pods: Sequence[Pod]) -> list[tuple[Pod, Log]]:
     """Return for each pod one log: the newest run of the failed container.
 
-    Without a failed container, the newest run of a main one.
+    Without a failed container, the newest run of a main one. One query.
     """
     logs_by_pod: dict[int, list[Log]] = {}
-    for log in Log.objects.filter(pod__in=pods, size__gt=0).exclude(state=Log.State.REMOVED)[
-        : 8 * MOST_LOGS
-    ]:
+    stored = Log.objects.filter(size__gt=0).exclude(state=Log.State.REMOVED)
+    later = stored.filter(
+        pod=OuterRef("pod"), container=OuterRef("container"), run__gt=OuterRef("run")
+    )
+    # A container that was restarted often has a log of each run: all but the newest stay out of
+    # the bound, which would cut off the newest otherwise.
+    for log in stored.filter(~Exists(later), pod__in=pods)[: 8 * MOST_LOGS]:
         logs_by_pod.setdefault(log.pod_id, []).append(log)
     newest_logs = []
     for pod in pods:
