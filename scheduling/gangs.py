@@ -1,7 +1,8 @@
 """Gangs during a decision: their pods by what they do, counted as they come and go."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 
 from scheduling.decision import Refusal
 from scheduling.shapes import ShapeCounts
@@ -67,9 +68,7 @@ class GangBook:
 
     def copy(self) -> "GangBook":
         """Return the same gang, whose pods come and go on their own."""
-        copy = object.__new__(GangBook)
-        for name in GangBook.__slots__:
-            setattr(copy, name, getattr(self, name))
+        copy = GangBook(*_list_fields(self))
         copy.waiting, copy.placed = dict(self.waiting), dict(self.placed)
         copy.promised_nodes, copy.sorted_waiting = dict(self.promised_nodes), None
         return copy
@@ -111,6 +110,9 @@ class GangBook:
         if self.preemptibility is Preemptibility.SEMI_PREEMPTIBLE:
             return stage != SURPLUS_PODS
         return self.preemptibility is Preemptibility.NON_PREEMPTIBLE
+
+
+_list_fields = attrgetter(*(each.name for each in fields(GangBook)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ def build_gang_book(gang: Gang, unify: Callable[[PodShape], PodShape]) -> GangBo
         if pod.shape is not shape:
             shape = unify(pod.shape)
             if shape is not pod.shape:
-                pod = _with_shape(pod, shape)
+                pod = pod.with_shape(shape)
                 shape = None
         if pod.node:
             book.placed[pod.uid] = pod
@@ -177,7 +179,3 @@ def build_gang_book(gang: Gang, unify: Callable[[PodShape], PodShape]) -> GangBo
             if pod.nominated_node:
                 book.promised_nodes[pod.uid] = pod.nominated_node
     return book
-
-
-def _with_shape(pod: Pod, shape: PodShape) -> Pod:
-    return replace(pod, shape=shape)

@@ -68,11 +68,14 @@ class Lines:
         self._demands: dict[frozenset[DemandKey], Demands] = {}
         """One object for all lines whose heads want the same."""
 
-    def add_gang(self, book: GangBook) -> None:
-        """Put a gang into its line, or into another one when it wants something else now."""
+    def add_gang(self, book: GangBook, key: LineKey | None = None) -> None:
+        """Put a gang into its line, or into another one when it wants something else now.
+
+        `key` is that of its line where it is known.
+        """
         queue = self._queues.setdefault(book.queue, QueueLines())
         queue.forget_heads()
-        key = build_line_key(book)
+        key = key or build_line_key(book)
         line = queue.lines.get(key)
         if line is None:
             line = queue.lines[key] = Line(key)

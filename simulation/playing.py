@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 
 from scheduling.deciding import book_gang
@@ -112,7 +112,7 @@ class Player:
         """When a delay or a protection ends."""
         for book in self._books.values():
             if book.waiting:
-                self._lines.add_gang(book)
+                self._lines.add_gang(book, world.line_keys.get(book.key))
             if book.placed:
                 self._running[book.key] = book
                 self._expect_end(book)
@@ -265,7 +265,7 @@ class Player:
         nodes: dict[str, list[str]] = {}
         for gang, place in changes.started:
             pod = place.pod
-            gang.add_pod(replace(pod, node=place.node, devices=place.devices))
+            gang.add_pod(pod.with_place(place.node, place.devices))
             nodes.setdefault(gang.key, []).append(place.node)
         for key in nodes:
             book = self._books[key]
@@ -286,7 +286,7 @@ class Player:
     def _evict(self, book: GangBook, uids: Iterable[str]) -> None:
         for uid in uids:
             pod = book.placed[uid]
-            book.add_pod(replace(pod, node="", devices=()))
+            book.add_pod(pod.with_place("", ()))
         if not book.placed:
             # It goes on where it was, as elastic work does from its checkpoint.
             remaining = self._remaining.get(book.key)

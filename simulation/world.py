@@ -12,6 +12,7 @@ from scheduling.gangs import GangBook, build_gang_book
 from scheduling.queues import Queues
 from scheduling.shapes import ShapeNames, ShapeTable, find_device_memory
 from scheduling.state import GPU, Amounts, Bound, ClusterState, Gang, Node, PodShape, Queue
+from simulation.lines import LineKey, build_line_key
 
 MOST_SCALE = 1_000_000
 """By how much amounts are multiplied at most, so that all of them are whole numbers."""
@@ -38,6 +39,8 @@ class World:
     queues: Queues
     room: ClusterRoom
     books: Sequence[GangBook]
+    line_keys: Mapping[str, LineKey]
+    """The keys of the lines in which gangs wait now, by the gang's key; others are worked out."""
     arrivals: Sequence[GangBook] = ()
     """Those who may come, as they came before; they count for nothing yet."""
     arrivals_since: float = 0.0
@@ -68,9 +71,15 @@ def build_scaled_world(
     state = replace(scaled.state, gangs=[_drop_leaving(gang) for gang in gangs])
     unify = ShapeNames().unify
     booked = book_state(state, scaled.whole_device, unify)
-    books = [build_gang_book(gang, unify) for gang in arrivals]
     return World(
-        state, booked.shapes, booked.queues, booked.room, booked.gangs, books, arrivals_since
+        state,
+        booked.shapes,
+        booked.queues,
+        booked.room,
+        booked.gangs,
+        {book.key: build_line_key(book) for book in booked.gangs if book.waiting},
+        [build_gang_book(gang, unify) for gang in arrivals],
+        arrivals_since,
     )
 
 
@@ -99,7 +108,7 @@ def scale_state(state: ClusterState) -> ScaledState:
         ],
         queues=[_scale_queue(queue, bound_scales) for queue in state.queues],
         gangs=[
-            replace(gang, pods=[replace(pod, shape=scale_shape(pod.shape)) for pod in gang.pods])
+            replace(gang, pods=[pod.with_shape(scale_shape(pod.shape)) for pod in gang.pods])
             for gang in state.gangs
         ],
     )
@@ -107,6 +116,8 @@ def scale_state(state: ClusterState) -> ScaledState:
 
 
 def _drop_leaving(gang: Gang) -> Gang:
+    if not any(pod.is_leaving or pod.nominated_node for pod in gang.pods):
+        return gang
     pods = [
         replace(pod, nominated_node="") if pod.nominated_node else pod
         for pod in gang.pods
