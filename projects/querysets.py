@@ -95,6 +95,27 @@ class InProject(models.QuerySet[Any]):
         return self if ids is None else self.filter(project__in=ids)
 
 
+class PastInProject(InProject):
+    """Rows of a project that outlive it, as its GPU hours do."""
+
+    def visible_to(self, user: RightsHolder) -> Self:
+        """Return the rows of projects whose workloads the user may view, or could before.
+
+        A removed project counts to its cluster and its department still, so that sums of the past
+        stay as they were.
+        """
+        where = user.rights.permitted_scopes(view_permission(Entity.WORKLOADS))
+        if where.tenant:
+            return self
+        if not where.is_any:
+            return self.none()
+        return self.filter(
+            models.Q(project__cluster__in=where.clusters)
+            | models.Q(project__department__in=where.departments)
+            | models.Q(project__in=where.projects)
+        )
+
+
 class ScopedQuerySet(models.QuerySet[Any]):
     """Rows that belong to a scope (`projects.scopes.Scoped`).
 

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from projects.querysets import InProject
+from projects.querysets import PastInProject
 from workloads.ledger import AMOUNT_NAMES, Amounts
 
 
@@ -44,7 +44,7 @@ class LedgerEntry(models.Model):
     powered = models.BigIntegerField(default=0)
     """The allocated time that `energy` is of."""
 
-    objects = InProject.as_manager()
+    objects = PastInProject.as_manager()
 
     class Meta:
         constraints = [

@@ -6,8 +6,9 @@ from typing import Any
 
 from django.test import Client
 
-from projects import tokens
-from projects.models import User
+from projects import project_removal, tokens
+from projects.models import AccessRule, Department, User
+from projects.permissions import DEPARTMENT, VIEWER
 from tests.cast import Cast
 from tests.workloads.ledger_rows import an_entry
 
@@ -31,6 +32,26 @@ def test_totals_are_of_what_one_may_see(cast: Cast) -> None:
     assert [each["projectName"] for each in bob["usage"]] == ["team-a"]
     assert bob["usage"][0].items() >= {"usefulHours": 3, "idleHours": 1, "queuedHours": 5}.items()
     assert get_usage(cast.bob, filterBy="projectName==team-b")["usage"] == []
+
+
+def test_the_hours_of_a_removed_project_stay_with_what_was_above_it(cast: Cast) -> None:
+    AccessRule.objects.filter(user=cast.vera).delete()
+    AccessRule.objects.create(user=cast.vera, department=cast.research, role=DEPARTMENT)
+    operator = User.objects.create_user("operator")
+    AccessRule.objects.create(user=operator, cluster=cast.cluster, role=VIEWER)
+    member = User.objects.create_user("member")
+    AccessRule.objects.create(user=member, project=cast.team_b, role=VIEWER)
+    AccessRule.objects.create(user=member, project=cast.team_a, role=VIEWER)
+    other = Department.objects.create(name="other")
+    elsewhere = User.objects.create_user("elsewhere")
+    AccessRule.objects.create(user=elsewhere, department=other, role=DEPARTMENT)
+    an_entry(cast.team_a, useful=3)
+    an_entry(cast.team_b, useful=7)
+    project_removal.remove_project(cast.team_b, cast.alice)
+    readers = (cast.alice, cast.vera, operator, member, elsewhere)
+    hours = [get_usage(user)["total"]["allocatedHours"] for user in readers]
+    assert hours == [10, 10, 10, 3, 0]
+    get_usage(cast.mallory, 403)
 
 
 def test_hours_are_grouped_filtered_and_paged(cast: Cast) -> None:

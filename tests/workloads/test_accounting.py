@@ -1,6 +1,7 @@
 """The step that adds GPU time to the ledger: once, whatever runs twice, late or dies."""
 
 import random
+import uuid
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -253,6 +254,42 @@ def test_a_pod_with_a_node_holds_it_before_its_kubelet_says_so(
     assert load_minutes() == {"queued": 2, "starting": 3}
 
 
+def test_a_pod_of_a_lost_node_held_it_until_it_vanished(cast: Cast, at_noon: SetClock) -> None:
+    """Muster was away for most of the time; no container's end was ever told."""
+    a_gpu_pod(a_workload(cast.team_a), gpus="8", phase="Failed", ready=None, vanished=56)
+    LedgerBookmark.objects.update(looked_at=build_moment(55) + get_lag())
+    at_noon(60)
+    account_gpu_hours()
+    assert sum(load_minutes().values()) == 8 * 56
+
+
+@pytest.mark.parametrize(
+    ("since", "minutes"),
+    [
+        ("2026-11-20T12:07:00Z", 7),
+        ("2026-11-20T12:03:00Z", 5),
+        ("2026-11-20T13:59:00Z", 5),
+        ("9999-12-31T23:59:59Z", 5),
+        ("0001-01-01T00:00:00+14:00", 5),
+        ("at noon", 5),
+        (5, 5),
+        (["2026-11-20T12:07:00Z"], 5),
+        (None, 5),
+    ],
+)
+def test_an_evicted_pod_held_its_node_until_its_eviction(
+    cast: Cast, at_noon: SetClock, since: object, minutes: int
+) -> None:
+    """What is told of no moment, or of none that can be, ends it where the ledger stands."""
+    pod = a_gpu_pod(a_workload(cast.team_a))
+    account_until(at_noon, 5)
+    evicted = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": since}
+    data = {"status": {"conditions": [{"type": ["odd"], "status": "True"}, evicted]}}
+    Pod.objects.filter(pk=pod.pk).update(phase="Failed", is_ready=False, data=data)
+    account_until(at_noon, 12)
+    assert sum(load_minutes().values()) == minutes
+
+
 def test_a_pod_that_was_preempted_waits_again(cast: Cast, at_noon: SetClock) -> None:
     workload = a_workload(cast.team_a)
     a_gpu_pod(workload, vanished=3)
@@ -319,13 +356,49 @@ def test_ranks_that_wait_for_data(cast: Cast, at_noon: SetClock) -> None:
     assert load_minutes()["waiting"] == 4, "counters of other minutes say nothing of these"
 
 
+@pytest.mark.parametrize("name", ["a", "z"])
+def test_counters_of_any_span_do_not_stop_the_ledger(
+    cast: Cast, at_noon: SetClock, name: str
+) -> None:
+    """Rows have them from before lines were bounded."""
+    a_gpu_pod(a_workload(cast.team_a))
+    workload = a_workload(cast.team_a, name)
+    a_gpu_pod(workload)
+    RankDelivery.objects.create(
+        workload=workload, attempt=1, rank=0, at=build_moment(4), span=1e12, waited=1, computed=1
+    )
+    account_until(at_noon, 5)
+    assert load_minutes(workload_name="train1") == {"unknown": 5}
+    assert load_minutes(workload_name=name) == {"waiting": 2, "useful": 2, "unknown": 1}
+
+
+def test_a_cluster_whose_ledger_fails_does_not_stop_those_of_others(
+    cast: Cast, at_noon: SetClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    a_gpu_pod(a_workload(cast.team_a))
+    first = Cluster.objects.create(pk=uuid.UUID(int=0), name="first", server="https://127.0.0.1:2")
+    add_span = account_span
+
+    def fail_first(cluster_id: uuid.UUID, begin: datetime, end: datetime) -> bool:
+        if cluster_id == first.pk:
+            raise OverflowError
+        return add_span(cluster_id, begin, end)
+
+    account_gpu_hours()
+    monkeypatch.setattr(accounting, "account_span", fail_first)
+    for minute in range(1, 4):
+        at_noon(minute)
+        account_gpu_hours()
+    assert load_minutes() == {"unknown": 3}
+    assert LedgerBookmark.objects.get(cluster=first).until == NOON
+    assert f"the ledger of cluster {first.pk} does not go on" in caplog.text
+
+
 def test_what_a_reclaim_cost_is_moved_once(cast: Cast, at_noon: SetClock) -> None:
     workload = a_workload(cast.team_a)
     pods = [a_gpu_pod(workload, number) for number in range(2)]
     record_figures(workload, 0, {pod.pk: use_gpus() for pod in pods}, minutes=20)
-    TrainingProgress.objects.create(
-        workload=workload, attempt=1, pace={"unit": "step", "points": [(0, 0), (100, 10)]}
-    )
+    add_pace(workload)
     cause = {"action": "reclaim", "pods": 1, "gpus": "1", "pods_before": 2}
     event = an_event(workload, minutes=5, kind="scale", cause=cause, uid="lost-1")
     account_until(at_noon, 8)
@@ -335,6 +408,68 @@ def test_what_a_reclaim_cost_is_moved_once(cast: Cast, at_noon: SetClock) -> Non
     account_until(at_noon, 20)
     # Two GPUs did 12 steps of 10 seconds again, and one stood for a minute.
     assert load_minutes() == {"lost": 2 * 2 + 1, "useful": 40 - 5}
+
+
+def add_pace(workload: Workload) -> None:
+    """A step of the workload takes ten seconds."""
+    pace = {"unit": "step", "points": [(0, 0), (100, 10)]}
+    TrainingProgress.objects.create(workload=workload, attempt=1, pace=pace)
+
+
+def add_disruption(workload: Workload, uid: str, minutes: int = 5, **fields: Any) -> None:
+    """One pod of the workload was taken, and it went on."""
+    cause = {"action": "reclaim", "pods": 1, "gpus": "1", "pods_before": 4, "is_open": False}
+    an_event(workload, minutes=minutes, kind="scale", uid=uid, cause=cause | fields)
+
+
+def test_what_several_takers_cost_is_lost_once(cast: Cast, at_noon: SetClock) -> None:
+    """The history has an event for each of them, with all that the disruption cost in each."""
+    workload = a_workload(cast.team_a)
+    pods = [a_gpu_pod(workload, number) for number in range(4)]
+    record_figures(workload, 0, {pod.pk: use_gpus() for pod in pods}, minutes=20)
+    add_pace(workload)
+    cost = {"lost_steps": 12, "lost_seconds": 60.0}
+    add_disruption(workload, "lost-1-1795176300.000-a", 5, **cost)
+    add_disruption(workload, "lost-1-1795176300.000-b", 6, **cost)
+    add_disruption(workload, "lost-1-1795176600.000-a", 10, lost_seconds=60.0)
+    account_until(at_noon, 20)
+    # Four GPUs did 12 steps of 10 seconds again, and two stood for a minute; then three once more.
+    assert load_minutes() == {"lost": 4 * 2 + 2 + 3, "useful": 80 - 13}
+    assert LedgerLoss.objects.count() == 3
+
+
+def test_losses_that_wait_are_not_in_front_of_others(
+    cast: Cast, at_noon: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_losses, "MOST_EVENTS", 3)
+    for number in range(3):
+        workload = a_workload(cast.team_a, f"waits{number}")
+        a_gpu_pod(workload, started=None, ready=None)
+        add_disruption(workload, "lost-1-1-a", 1, is_open=True, is_waiting=True)
+        workload = a_workload(cast.team_a, f"tells-no-pace{number}")
+        a_gpu_pod(workload)
+        add_disruption(workload, "lost-1-1-a", 4, lost_steps=9)
+    workload = a_workload(cast.team_a, "goes-on")
+    pods = [a_gpu_pod(workload, number) for number in range(4)]
+    record_figures(workload, 0, {pod.pk: use_gpus() for pod in pods}, minutes=20)
+    add_disruption(workload, "lost-1-1-a", 5, lost_seconds=60.0)
+    account_until(at_noon, 8)
+    assert load_minutes(workload_name="goes-on") == {"lost": 3, "useful": 4 * 8 - 3}
+    assert LedgerLoss.objects.count() == 1
+
+
+def test_losses_beyond_those_of_one_span_are_counted_later(
+    cast: Cast, at_noon: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_losses, "MOST_EVENTS", 3)
+    for number in range(4):
+        workload = a_workload(cast.team_a, f"w{number}")
+        pods = [a_gpu_pod(workload, index) for index in range(4)]
+        record_figures(workload, 0, {pod.pk: use_gpus() for pod in pods}, minutes=20)
+        for taker in ("a", "b"):
+            add_disruption(workload, f"lost-1-1-{taker}", 5, lost_seconds=60.0)
+    account_until(at_noon, 12)
+    assert load_minutes() == {"lost": 4 * 2, "useful": 16 * 12 - 8}
 
 
 def test_time_is_that_of_the_nodes_pool_and_its_price(cast: Cast, at_noon: SetClock) -> None:

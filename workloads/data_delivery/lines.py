@@ -17,6 +17,8 @@ _Worker = Annotated[int, msgspec.Meta(ge=0, lt=8)]
 _Rank = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
 _Amount = Annotated[float, msgspec.Meta(ge=0, le=_LARGEST)]
+# The library's counters are of ten minutes. Moments are computed with them, and none may overflow.
+_Seconds = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
 _Depth = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
 
 
@@ -51,9 +53,9 @@ class RankLine(msgspec.Struct, tag_field="event", tag="rank", frozen=True):
     """What a rank waited, computed and got in its last `span` seconds."""
 
     rank: _Rank
-    waited: _Amount
-    computed: _Amount
-    span: _Amount
+    waited: _Seconds
+    computed: _Seconds
+    span: _Seconds
     depth: _Depth = 0
     rate: _Amount = 0.0
     delivered: _Count = 0

@@ -12,7 +12,7 @@ from workloads.ledger.amounts import (
     to_hours,
 )
 from workloads.ledger.costs import Costs, PriceGroup, sum_costs
-from workloads.ledger.losses import Loss, measure_loss, move_loss
+from workloads.ledger.losses import Loss, measure_loss, merge_takers, move_loss
 from workloads.ledger.months import Month, get_month, parse_month
 from workloads.ledger.pod_time import Figure, PodTimes, account_pod, measure_overlap
 
@@ -35,6 +35,7 @@ __all__ = [
     "get_month",
     "measure_loss",
     "measure_overlap",
+    "merge_takers",
     "move_loss",
     "parse_month",
     "sum_costs",

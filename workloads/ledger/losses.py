@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+
+from msgspec.structs import replace
 
 from workloads.disruptions import Disruption
 from workloads.ledger.amounts import Amounts, Kind
@@ -18,6 +21,19 @@ class Loss:
 
     repeated: int = 0
     stopped: int = 0
+
+
+def merge_takers(parts: Sequence[Disruption]) -> Disruption:
+    """Return one disruption for the parts that several takers have in it.
+
+    Each part has its own pods; what was lost is that of the whole disruption in each.
+    """
+    return replace(
+        parts[0],
+        pods=sum(part.pods for part in parts),
+        gpus=sum((part.gpus for part in parts), Decimal(0)),
+        pods_before=max(part.pods_before for part in parts),
+    )
 
 
 def measure_loss(disruption: Disruption, seconds_per_step: float | None) -> Loss:

@@ -5,6 +5,7 @@ added some minutes late, when its pods' news and figures are there; after an out
 up, and what was not measured meanwhile stays unknown.
 """
 
+import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +26,8 @@ from workloads.metrics.resolutions import Resolution
 from workloads.models import LedgerBookmark, LedgerEntry, MetricRollup
 from workloads.tasks import ledger_evidence, ledger_losses
 from workloads.tasks.ledger_evidence import NO_POOL, HoldingPod, Owner, Pool, to_milliseconds
+
+logger = logging.getLogger(__name__)
 
 MINUTE = timedelta(minutes=1)
 LONGEST_SPAN = timedelta(minutes=10)
@@ -69,7 +72,11 @@ def account_gpu_hours() -> None:
                 Q(removed_at=None) | Q(removed_at__gt=now - REMOVED_FOR)
             )
             for cluster in clusters.only(*_CLUSTER_FIELDS).order_by("pk"):
-                _account_cluster(cluster, now, deadline)
+                try:
+                    _account_cluster(cluster, now, deadline)
+                except Exception:
+                    # What goes wrong with one cluster does not stop the ledger of the others.
+                    logger.exception("the ledger of cluster %s does not go on", cluster.pk)
 
 
 def _account_cluster(cluster: Cluster, now: datetime, deadline: float) -> None:

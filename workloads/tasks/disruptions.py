@@ -133,7 +133,7 @@ def _load_idle_keys(workloads: Iterable[Workload]) -> Collection[tuple[uuid.UUID
         at__gte=F("workload__disrupted_at") - MAX_CLOCK_LAG,
     ).order_by()
     keys = rows.values_list("workload_id", "uid")[:MOST_KEYS] if idle else ()
-    return {(key, uid.rpartition("-")[0]) for key, uid in keys}
+    return {(key, find_prefix(uid)) for key, uid in keys}
 
 
 def _is_idle(workload: Workload) -> bool:
@@ -242,6 +242,11 @@ def _group_taken_pods(taken: Iterable[TakenPod]) -> Iterator[Sequence[TakenPod]]
 def _build_prefix(workload: Workload) -> str:
     assert workload.disrupted_at is not None
     return f"{KEY}{workload.attempt}-{workload.disrupted_at.timestamp():.3f}"
+
+
+def find_prefix(uid: str) -> str:
+    """Return what the events of one disruption have in common: it has one for each taker."""
+    return uid.rpartition("-")[0]
 
 
 def _build_record(

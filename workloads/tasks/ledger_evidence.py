@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Q
 from django.utils import timezone
@@ -19,7 +19,7 @@ from clusters.metrics.catalogue import METRICS_BY_NAME
 from clusters.models import Node, NodePool
 from console.chunks import split_chunks
 from workloads.journal.cluster_events import parse_moment
-from workloads.kube_objects import nested_dict, nested_list
+from workloads.kube_objects import find_true_condition, nested_dict, nested_list
 from workloads.ledger import Figure, PodTimes
 from workloads.metrics.resolutions import Resolution, get_frame_seconds, get_retention
 from workloads.metrics.rows import load_frames
@@ -29,6 +29,8 @@ from workloads.pod_counts import Standing
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 MOST_NODES = 20_000
+LONGEST_COUNTERS = 600.0
+"""Seconds that the counters of a rank are of at most, as the library keeps them."""
 _FINISHED = ("Succeeded", "Failed")
 _MEASURED = METRICS_BY_NAME["gpus_measured"].code
 _UNUSED = METRICS_BY_NAME["gpus_unused"].code
@@ -96,11 +98,11 @@ def load_pods(cluster_id: uuid.UUID, begin: datetime, end: datetime) -> Sequence
     pods = list(rows.iterator(chunk_size=2000))
     unclear = [pod.pk for pod in pods if pod.node and not _is_ready_before(pod, begin)]
     lead = connections.clock_offset(cluster_id)
-    moments: dict[int, tuple[datetime | None, datetime | None]] = {}
+    moments: dict[int, _Moments] = {}
     for chunk in split_chunks(unclear):
         for key, data in Pod.objects.filter(pk__in=chunk).values_list("pk", "data"):
             moments[key] = _read_moments(data, lead)
-    return [_build_pod(pod, moments.get(pod.pk, (None, None)), begin) for pod in pods]
+    return [_build_pod(pod, moments.get(pod.pk, _NO_MOMENTS), begin) for pod in pods]
 
 
 def _find_ready_time(pod: Pod) -> datetime | None:
@@ -116,16 +118,34 @@ def _is_ready_before(pod: Pod, begin: datetime) -> bool:
     return ready is not None and ready <= begin
 
 
-def _read_moments(data: Any, lead: timedelta) -> tuple[datetime | None, datetime | None]:
-    """Return when a pod got its node, and when all its containers ran, by its object."""
-    conditions = nested_list(data, "status", "conditions")
-    placed = next((each for each in conditions if each.get("type") == "PodScheduled"), {})
-    at = placed.get("lastTransitionTime") if placed.get("status") == "True" else None
+class _Moments(NamedTuple):
+    """What a pod's object tells; None where it does not."""
+
+    scheduled: datetime | None = None
+    running: datetime | None = None
+    """When all its containers ran."""
+    disrupted: datetime | None = None
+
+
+_NO_MOMENTS = _Moments()
+
+
+def _read_moments(data: Any, lead: timedelta) -> _Moments:
     statuses = nested_list(data, "status", "containerStatuses")
     starts = [parse_moment(_find_first_start(each), lead) for each in statuses]
     known = [each for each in starts if each is not None]
     running = max(known) if known and len(known) == len(starts) else None
-    return parse_moment(str(at or ""), lead), running
+    return _Moments(
+        _find_transition(data, "PodScheduled", lead),
+        running,
+        _find_transition(data, "DisruptionTarget", lead),
+    )
+
+
+def _find_transition(data: Any, kind: str, lead: timedelta) -> datetime | None:
+    """Return since when a condition is True; None where it is not."""
+    true = find_true_condition(data, kind) or {}
+    return parse_moment(true.get("lastTransitionTime"), lead)
 
 
 def _find_first_start(status: dict[str, Any]) -> str:
@@ -136,16 +156,17 @@ def _find_first_start(status: dict[str, Any]) -> str:
     return ""
 
 
-def _build_pod(
-    pod: Pod, moments: tuple[datetime | None, datetime | None], begin: datetime
-) -> HoldingPod:
-    scheduled, containers = moments
-    placed = pod.started_at or scheduled if pod.node else None
-    runs = [each for each in (_find_ready_time(pod), containers) if each is not None]
+def _build_pod(pod: Pod, moments: _Moments, begin: datetime) -> HoldingPod:
+    placed = pod.started_at or moments.scheduled if pod.node else None
+    runs = [each for each in (_find_ready_time(pod), moments.running) if each is not None]
     ends = [each for each in (pod.ended_at, pod.vanished_at) if each is not None]
     if pod.phase in _FINISHED and pod.ended_at is None:
-        # Evicted before its containers ended, so nobody says when: from here on it holds nothing.
-        ends.append(begin)
+        # Nobody says when its containers ended, as where the node was lost.
+        if moments.disrupted is not None and moments.disrupted <= timezone.now():
+            ends.append(max(moments.disrupted, begin))
+        elif not ends:
+            # From here on it holds nothing.
+            ends.append(begin)
     times = PodTimes(
         int((pod.gpus or 0) * 1000),
         created=_convert(pod.created_at),
@@ -211,7 +232,8 @@ def load_waiting_shares(
     sums: dict[tuple[uuid.UUID, int], list[float]] = defaultdict(lambda: [0.0, 0.0])
     columns = ("workload_id", "attempt", "at", "span", "waited", "computed")
     for workload, attempt, at, span, waited, computed in rows.values_list(*columns):
-        since = at - timedelta(seconds=span)
+        # Rows from before lines were bounded may tell any number.
+        since = at - timedelta(seconds=min(span, LONGEST_COUNTERS))
         overlap = min(end, at) - max(begin, since)
         if 2 * overlap >= end - begin:
             sums[workload, attempt][0] += max(0.0, waited)
