@@ -1,13 +1,14 @@
 """What ran and waited in a cluster in the last days, out of rows, to be played again."""
 
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from clusters.models import Cluster, NodePool
 from console.chunks import split_chunks
@@ -18,9 +19,10 @@ from workloads.elastic.pod_shapes import ShapeBuilder
 from workloads.fit.demand import WorkloadDemand
 from workloads.kube_objects import Object
 from workloads.manifests.placement import NodePools, build_placement
-from workloads.models import Attempt, LedgerEntry, Workload
+from workloads.models import Attempt, Event, LedgerEntry, Workload
+from workloads.runtime_limits import COUNTED_STATUSES
 from workloads.specs import UnreadableSpec, decode_spec
-from workloads.states import Status
+from workloads.states import ENDING, RESTING, STARTING, Status
 
 MOST_ATTEMPTS = 10_000
 MOST_PODS = 50_000
@@ -30,8 +32,20 @@ MOST_PODS_OF_RUN = 5_000
 """An attempt of more pods is left out: a few of them would leave no room for all others."""
 SHORTEST_RUN = 1.0
 """Seconds: whatever has none would hold what it got for ever."""
-QUEUED = (Status.PENDING.value,)
-"""Statuses in which an attempt waits for nodes."""
+MOST_WITH_BREAKS = 500
+"""Attempts that waited again after they had run, of those that are looked at together."""
+MOST_CHANGES = 20_000
+"""Changes of their statuses; where there are more, some attempts count as if they had no break."""
+UNSTARTED = frozenset({*STARTING, Status.PREPARING, Status.PENDING, Status.INITIALIZING})
+"""Statuses in which an attempt that has not started yet is going to."""
+_COUNTED_VALUES = {each.value for each in COUNTED_STATUSES}
+
+
+class Period(NamedTuple):
+    """A time in which an attempt ran; without an end it runs still."""
+
+    begin: datetime
+    end: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +74,31 @@ class PastRun:
     came_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    periods: Sequence[Period] = ()
+    """When it ran, where it waited again in between; else empty."""
+
+    @property
+    def running_periods(self) -> Sequence[Period]:
+        """When it ran, without the times in which it waited again."""
+        if self.periods or self.started_at is None:
+            return self.periods
+        return (Period(self.started_at, self.ended_at),)
+
+    def is_running_at(self, at: datetime) -> bool:
+        """Return whether it ran at a moment, and did not wait again."""
+        return any(begin <= at and (end is None or at < end) for begin, end in self.running_periods)
+
+    def measure_running_time(self, since: datetime) -> float | None:
+        """Return for how many seconds it ran since a moment; None where it runs still.
+
+        One that waits again counts with what it ran: nobody knows what is left of it.
+        """
+        total = None
+        for begin, end in self.running_periods:
+            if end is None:
+                return None
+            total = (total or 0.0) + max(0.0, (end - max(begin, since)).total_seconds())
+        return total
 
     @property
     def gpus(self) -> Decimal:
@@ -76,6 +115,8 @@ class PastWork:
     """The attempts of a time, the oldest first, and how many are not among them."""
 
     runs: Sequence[PastRun]
+    begin: datetime
+    """From when on all that came is known."""
     is_cut: bool = False
     """Whether there were more than are played: the oldest are missing then."""
     never_started: int = 0
@@ -110,10 +151,14 @@ class _Ask(NamedTuple):
 def load_past_work(cluster: Cluster, begin: datetime, now: datetime) -> PastWork:
     """Load the attempts that waited or ran in a cluster since `begin`, and how many are gone.
 
-    Four queries, and one for some hundreds of workloads.
+    Where they are too many, those that ran when the newest began are there as well. Four queries,
+    or seven then, and two for some hundreds of workloads; three where some waited again.
     """
     past = load_past_runs(cluster, begin, now, MOST_ATTEMPTS)
-    return replace(past, deleted=_count_deleted(cluster, begin))
+    if past.is_cut:
+        # Without them the nodes would look empty.
+        past = _add_running_work(past, cluster)
+    return replace(past, runs=add_periods(past.runs), deleted=_count_deleted(cluster, begin))
 
 
 def load_past_runs(
@@ -123,12 +168,49 @@ def load_past_runs(
 
     Three queries, and one for some hundreds of workloads.
     """
-    found = _load_attempts(cluster, begin, now, most_attempts)
-    rows = [row for row in found[:most_attempts] if _is_played(row)]
+    attempts = Attempt.objects.filter(
+        Q(ended_at=None) | Q(ended_at__gt=begin), workload__cluster=cluster, requested_at__lt=now
+    )
+    found = _load_attempts(attempts, most_attempts + 1)
+    built = _build_runs(cluster, [row for row in found[:most_attempts] if _is_played(row)])
+    is_cut = built.is_cut or len(found) > most_attempts
+    return PastWork(
+        built.runs,
+        max(begin, built.runs[0].came_at) if is_cut and built.runs else begin,
+        is_cut,
+        sum(_was_given_up(row) for row in found[:most_attempts]),
+        built.left_out,
+    )
+
+
+def _add_running_work(past: PastWork, cluster: Cluster) -> PastWork:
+    """Add the attempts that came before all others and ran at the begin, the newest of many."""
+    attempts = Attempt.objects.filter(
+        Q(ended_at=None) | Q(ended_at__gt=past.begin),
+        workload__cluster=cluster,
+        requested_at__lte=past.runs[0].came_at if past.runs else past.begin,
+        started_at__lte=past.begin,
+    )
+    known = {run.key for run in past.runs}
+    rows = [row for row in _load_attempts(attempts, MOST_ATTEMPTS) if str(row.id) not in known]
+    built = _build_runs(cluster, rows)
+    return replace(past, runs=[*built.runs, *past.runs], left_out=past.left_out + built.left_out)
+
+
+class _BuiltRuns(NamedTuple):
+    """Runs, the oldest first, and how many could not be built; `is_cut`: the oldest are missing."""
+
+    runs: Sequence[PastRun]
+    left_out: int
+    is_cut: bool
+
+
+def _build_runs(cluster: Cluster, rows: Sequence[_AttemptValues]) -> _BuiltRuns:
+    """Build the runs of attempts, the newest first, up to so many pods."""
     asks = _load_asks(cluster, dict.fromkeys(row.workload_id for row in rows))
     runs: list[PastRun] = []
     pods = left_out = 0
-    is_cut = len(found) > most_attempts
+    is_cut = False
     for row in rows:
         ask = asks.get(row.workload_id)
         count = 0 if ask is None else sum(group.count for group in ask.groups)
@@ -142,12 +224,85 @@ def load_past_runs(
         times = (row.requested_at, row.started_at, _find_end(row))
         runs.append(PastRun(str(row.id), row.workload_id, *ask, *times))
     runs.reverse()
-    return PastWork(
-        runs,
-        is_cut,
-        sum(_was_given_up(row) for row in found[:most_attempts]),
-        left_out,
+    return _BuiltRuns(runs, left_out, is_cut)
+
+
+def add_periods(runs: Sequence[PastRun]) -> Sequence[PastRun]:
+    """Add when those ran that waited again in between. One query for some hundreds, or two."""
+    periods: dict[str, Sequence[Period]] = {}
+    for chunk in split_chunks([int(run.key) for run in runs], MOST_WITH_BREAKS):
+        found = load_running_periods(Attempt.objects.filter(pk__in=chunk))
+        periods |= {str(key): each for key, each in found.items()}
+    return [replace(run, periods=periods.get(run.key, ())) for run in runs]
+
+
+def load_running_periods(attempts: "QuerySet[Attempt]") -> Mapping[int, Sequence[Period]]:
+    """Load when those attempts ran that waited again in between, by id; no others are in it.
+
+    The newest of many. Two queries; one where there are none.
+    """
+    breaks = Event.objects.filter(
+        workload=OuterRef("workload"),
+        attempt=OuterRef("number"),
+        at__gt=OuterRef("started_at"),
+        kind=Event.Kind.STATUS,
+        # That it says what is new lets a database use the index of changes.
+        new__gt="",
+    ).exclude(new__in={*COUNTED_STATUSES, *RESTING, *ENDING})
+    fields = ("id", "workload", "number", "started_at", "ended_at", "workload__released_at")
+    broken = list(
+        attempts.filter(Exists(breaks), started_at__isnull=False)
+        .order_by("-pk")
+        .values_list(*fields)[:MOST_WITH_BREAKS]
     )
+    changes = _load_changes({workload for _, workload, *_ in broken}) if broken else {}
+    return {
+        key: _find_periods(started_at, ended_at or released_at, changes[workload, number])
+        for key, workload, number, started_at, ended_at, released_at in broken
+        if (workload, number) in changes
+    }
+
+
+def _load_changes(
+    workloads: Iterable[uuid.UUID],
+) -> Mapping[tuple[uuid.UUID, int], Sequence[tuple[datetime, str]]]:
+    """Load the statuses of workloads with their moments, by workload and attempt. One query."""
+    # A person's request to stop or delete is an ACTION event; no STATUS event accompanies it.
+    is_change = Q(kind=Event.Kind.STATUS) | Q(kind=Event.Kind.ACTION, new__in=ENDING)
+    events = Event.objects.filter(is_change, workload__in=list(workloads), new__gt="")
+    rows = list(
+        events.order_by("workload", "at", "id").values_list("workload", "attempt", "at", "new")[
+            : MOST_CHANGES + 1
+        ]
+    )
+    if len(rows) > MOST_CHANGES:
+        # The last workload may have more changes than were read.
+        rows = [row for row in rows if row[0] != rows[-1][0]]
+    changes: dict[tuple[uuid.UUID, int], list[tuple[datetime, str]]] = defaultdict(list)
+    for workload, attempt, at, new in rows:
+        changes[workload, attempt].append((at, new))
+    return changes
+
+
+def _find_periods(
+    started_at: datetime, ended_at: datetime | None, changes: Iterable[tuple[datetime, str]]
+) -> Sequence[Period]:
+    """Return when an attempt ran, by the changes of its status, as its time limit counts it."""
+    periods: list[Period] = []
+    since: datetime | None = started_at
+    for at, new in changes:
+        if at < started_at:
+            continue
+        # A change that is recorded after the attempt's end counts only up to the end.
+        moment = at if ended_at is None else min(at, ended_at)
+        if since is not None and new not in _COUNTED_VALUES:
+            periods.append(Period(since, moment))
+            since = None
+        elif since is None and new in _COUNTED_VALUES:
+            since = moment
+    if since is not None:
+        periods.append(Period(since, ended_at))
+    return periods
 
 
 def build_gang(run: PastRun, shapes: ShapeBuilder, came_at: float, *, has_kai: bool = True) -> Gang:
@@ -177,15 +332,10 @@ def build_gang(run: PastRun, shapes: ShapeBuilder, came_at: float, *, has_kai: b
     )
 
 
-def _load_attempts(
-    cluster: Cluster, begin: datetime, now: datetime, most_attempts: int
-) -> Sequence[_AttemptValues]:
-    """Load the attempts of a time, the newest first, one more than is played."""
-    rows: QuerySet[Attempt] = Attempt.objects.filter(
-        Q(ended_at=None) | Q(ended_at__gt=begin), workload__cluster=cluster, requested_at__lt=now
-    )
-    values = rows.order_by("-requested_at", "-pk").values_list(*_AttemptValues._fields)
-    return [_AttemptValues(*each) for each in values[: most_attempts + 1]]
+def _load_attempts(attempts: "QuerySet[Attempt]", most: int) -> Sequence[_AttemptValues]:
+    """Load the newest of these attempts, the newest first. One query."""
+    values = attempts.order_by("-requested_at", "-pk").values_list(*_AttemptValues._fields)
+    return [_AttemptValues(*each) for each in values[:most]]
 
 
 def _find_end(row: _AttemptValues) -> datetime | None:
@@ -197,8 +347,8 @@ def _was_given_up(row: _AttemptValues) -> bool:
 
 
 def _is_played(row: _AttemptValues) -> bool:
-    """Return whether it ran, or waits for nodes still."""
-    return row.started_at is not None or (_find_end(row) is None and row.status in QUEUED)
+    """Return whether it ran, or is going to."""
+    return row.started_at is not None or (_find_end(row) is None and row.status in UNSTARTED)
 
 
 def _load_asks(cluster: Cluster, workloads: Iterable[uuid.UUID]) -> Mapping[uuid.UUID, _Ask]:

@@ -16,7 +16,7 @@ from simulation import LengthSource, Outlook, RunLengths, StartForecast
 from tests.cast import Cast, a_spec
 from tests.workloads.cluster_objects import ClusterObjects, jobs, pods
 from tests.workloads.ledger_rows import build_moment
-from tests.workloads.table_rows import NOON
+from tests.workloads.table_rows import NOON, an_event
 from tests.workloads.waiting_rows import (
     HOUR,
     FixedSimulator,
@@ -87,6 +87,20 @@ def test_lengths_come_from_the_runs_that_are_most_alike(cast: Cast) -> None:
     assert describe(limited) == (LengthSource.TIME_LIMIT, [], 0, 6000)
     assert not lengths[str(unknown.pk)].is_known
     assert f"{own.pk}-data" in lengths
+
+
+def test_the_time_that_runs_waited_again_is_no_part_of_their_lengths(cast: Cast) -> None:
+    for number in range(3):
+        run = add_ended_run(cast.team_a, f"e{number}", 10, by=cast.bob, image="x")
+        assert run.started_at is not None
+        for hours, new in ((0, "Running"), (1, "Pending"), (9, "Running"), (10, "Completed")):
+            an_event(run, new=new, at=run.started_at + timedelta(hours=hours))
+    waits_again = add_workload(cast.team_a, "again", "node-1", by=cast.bob, image="x")
+    Attempt.objects.filter(workload=waits_again).update(started_at=NOON)
+    an_event(waits_again, minutes=30, new="Pending")
+    found = load_lengths(waits_again, 600)
+    assert found.ended == [2 * HOUR] * 3
+    assert found.unfinished == [HOUR / 2]
 
 
 def load_lengths(workload: Workload, minutes: float) -> RunLengths:
@@ -400,7 +414,7 @@ def test_queries_do_not_grow_with_workloads(cast: Cast, waiting: Workload) -> No
         add_workload(cast.team_a, f"w{number}")
         add_ended_run(cast.team_a, f"e{number}", 1)
     assert count(20) <= few + 3
-    assert few <= 47
+    assert few <= 48
 
 
 def test_only_clusters_that_answer_are_forecast(

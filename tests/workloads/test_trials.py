@@ -14,7 +14,7 @@ from clusters.models import NodePool
 from scheduling import CPU, GPU, MEMORY, ClusterState, Gang, Preemptibility
 from simulation.history import Replay, replay_history
 from tests.cast import Cast, a_spec
-from tests.workloads.table_rows import NOON
+from tests.workloads.table_rows import NOON, an_event
 from tests.workloads.trial_rows import (
     RecordingReplayer,
     add_nodes,
@@ -26,7 +26,7 @@ from tests.workloads.trial_rows import (
 from workloads import past_work
 from workloads.forecasting import simulator_process
 from workloads.forecasting.simulator_process import SimulatorFailed, SimulatorStopped
-from workloads.models import TRIAL_WINDOW, LedgerEntry, QuotaTrial, TrialStatus
+from workloads.models import TRIAL_WINDOW, LedgerEntry, QuotaTrial, TrialStatus, Workload
 from workloads.past_work import load_past_work
 from workloads.specs import Gpus
 from workloads.tasks import retain
@@ -78,6 +78,66 @@ def test_what_ran_at_the_begin_runs_on_for_the_rest(cast: Cast) -> None:
     assert gang.created_at < replayer.states[0].now
 
 
+def add_changes(workload: Workload, *changes: tuple[timedelta, str]) -> None:
+    """Add changes of the status of a workload, so long before NOON."""
+    for ago, new in changes:
+        an_event(workload, new=new, at=NOON - ago)
+
+
+def test_what_waited_again_counts_with_what_it_ran(cast: Cast) -> None:
+    day = timedelta(days=1)
+    workload = add_run(cast.team_a, "w", NOON - 20 * day, ran=10 * day.total_seconds())
+    add_changes(
+        workload,
+        (20 * day + timedelta(seconds=60), "Pending"),
+        (20 * day, "Running"),
+        (19 * day, "Degraded"),
+        (18 * day, "Pending"),
+        (15 * day, "Initializing"),
+        (14 * day, "Running"),
+        (10 * day, "Completed"),
+    )
+    twin = add_run(cast.team_b, "twin", NOON - 20 * day, ran=10 * day.total_seconds())
+    add_changes(twin, (20 * day, "Running"), (10 * day, "Completed"))
+    key, other = (str(each.attempts.get().pk) for each in (workload, twin))
+    assert play(cast).lengths == {
+        key: 6 * day.total_seconds(),
+        other: 10 * day.total_seconds(),
+    }
+
+
+def test_what_waits_again_now_does_not_run_for_ever(cast: Cast) -> None:
+    workload = add_run(cast.team_a, "w", NOON - timedelta(days=9), ran=None, status="Pending")
+    add_changes(workload, (timedelta(days=9), "Running"), (timedelta(days=8), "Pending"))
+    assert list(play(cast).lengths.values()) == [24 * HOUR]
+
+
+def test_what_waited_again_at_the_begin_has_no_node_then(cast: Cast) -> None:
+    workload = add_run(cast.team_a, "w", BEGIN - timedelta(days=9), ran=14 * 24 * HOUR)
+    window = NOON - BEGIN
+    add_changes(
+        workload,
+        (window + timedelta(days=2), "Pending"),
+        (window - timedelta(days=1), "Running"),
+        (window - timedelta(days=5), "Completed"),
+    )
+    replayer = play(cast)
+    (gang,) = replayer.states[0].gangs
+    assert replayer.states[0].now < gang.created_at < BEGIN.timestamp()
+    assert list(replayer.lengths.values()) == [4 * 24 * HOUR]
+
+
+def test_changes_beyond_the_bound_are_as_if_there_were_no_break(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past_work, "MOST_CHANGES", 3)
+    day = timedelta(days=1)
+    for name in ("a", "b"):
+        workload = add_run(cast.team_a, name, NOON - 9 * day, ran=3 * day.total_seconds())
+        add_changes(workload, (8 * day, "Pending"), (7 * day, "Running"), (6 * day, "Completed"))
+    assert sorted(play(cast).lengths.values()) == [2 * 24 * HOUR, 3 * 24 * HOUR]
+
+
 def test_who_waited_at_the_begin_comes_after_those_who_ran(cast: Cast) -> None:
     add_run(cast.team_a, "waited", BEGIN - timedelta(hours=9), waited=10 * HOUR)
     add_run(cast.team_a, "later", BEGIN - timedelta(hours=1), waited=3 * HOUR)
@@ -124,6 +184,46 @@ def test_the_newest_are_played_where_there_are_too_many(
     # What ran before the first of them is not known, so no time before it is played.
     began_at = play(cast).states[0].now
     assert 0 <= past.runs[0].came_at.timestamp() - began_at < 300
+
+
+def test_what_held_the_nodes_when_the_newest_began_is_played(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past_work, "MOST_ATTEMPTS", 3)
+    at = NOON - timedelta(days=9)
+    runs = add_run(cast.team_a, "runs", at, ran=None)
+    ended = add_run(cast.team_a, "ended", at, ran=(NOON - at).total_seconds() - HOUR)
+    add_run(cast.team_a, "over", at, ran=HOUR)
+    add_run(cast.team_a, "waited", at, waited=(NOON - at).total_seconds() - 60)
+    for number in range(3):
+        add_run(cast.team_b, f"w{number}", NOON - timedelta(hours=9 - number))
+    replayer = play(cast)
+    state = replayer.states[0]
+    began_at = (NOON - timedelta(hours=9)).timestamp()
+    assert 0 < began_at - state.now < 300
+    keys = [str(each.attempts.get().pk) for each in (runs, ended)]
+    assert [gang.key for gang in state.gangs][:2] == keys
+    assert len(state.gangs) == 5
+    assert keys[0] not in replayer.lengths
+    assert state.now + replayer.lengths[keys[1]] == (NOON - timedelta(hours=1)).timestamp()
+
+
+def test_a_cut_does_not_begin_before_the_window(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past_work, "MOST_ATTEMPTS", 2)
+    for days in (3, 2, 1):
+        add_run(cast.team_a, f"w{days}", BEGIN - timedelta(days=days), ran=None)
+    past = load_past_work(cast.cluster, BEGIN, NOON)
+    assert (past.is_cut, past.begin, len(past.runs)) == (True, BEGIN, 3)
+
+
+@pytest.mark.parametrize("status", ["Creating", "Resuming", "Preparing", "Pending", "Initializing"])
+def test_whatever_is_going_to_start_waits(cast: Cast, status: str) -> None:
+    add_run(cast.team_a, "w", NOON - timedelta(hours=1), waited=None, status=status)
+    replayer = play(cast)
+    assert len(replayer.states[0].gangs) == 1
+    assert replayer.lengths == {}
 
 
 def test_one_run_of_very_many_pods_does_not_crowd_out_the_others(

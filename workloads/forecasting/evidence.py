@@ -2,7 +2,7 @@
 
 Where its logs tell how far it is, a training ends as its pace lets expect. Else a workload's own
 earlier attempts tell it best, then copies by the same person, then its project; else its time limit
-alone. Six queries, and two more where some gave way, whatever the cluster holds.
+alone. Seven queries, and three more where some gave way, whatever the cluster holds.
 """
 
 import uuid
@@ -17,6 +17,7 @@ from simulation import LengthSource, RunLengths
 from simulation.run_lengths import FEWEST_RUNS, MOST_RUNS
 from workloads.kube_objects import get_data_job_name
 from workloads.models import Attempt, TrainingProgress, UsedAsset, Workload
+from workloads.past_work import Period, load_running_periods
 from workloads.runtime_limits import load_unbroken_starts
 from workloads.states import TERMINAL, UP
 
@@ -57,10 +58,9 @@ class _RunGroup:
         self.ended: list[float] = []
         self.unfinished: list[float] = []
 
-    def add(self, run: _Run, now: datetime) -> None:
-        """Take in a run; the oldest of many do not count."""
+    def add(self, run: _Run, seconds: float) -> None:
+        """Take in a run of so many seconds; the oldest of many do not count."""
         if len(self.ended) + len(self.unfinished) < MOST_RUNS:
-            seconds = max(0.0, ((run.ended_at or now) - run.started_at).total_seconds())
             # A run that somebody stopped would have gone on for longer.
             is_whole = run.ended_at is not None and run.status in TERMINAL
             (self.ended if is_whole else self.unfinished).append(seconds)
@@ -79,7 +79,9 @@ def load_run_lengths(cluster_id: uuid.UUID, now: datetime) -> Mapping[str, RunLe
     )[:MOST_WORKLOADS]
     ends = _load_ends_by_pace(cluster_id, now)
     unbroken_starts = load_unbroken_starts(cluster_id, now)
-    groups = _group_runs(_load_runs(cluster_id, now), _load_templates(cluster_id), now)
+    groups = _RunGroups(_load_templates(cluster_id))
+    for run, seconds in _load_runs(cluster_id, now):
+        groups.add(run, seconds)
     templates = groups.templates
     known: dict[Hashable, RunLengths] = {}
     lengths: dict[str, RunLengths] = {}
@@ -149,12 +151,20 @@ def _find_limit(row: Mapping[str, Any]) -> float | None:
     return None if limit is None else max(0.0, float(limit) - row["ran_seconds"])
 
 
-def _load_runs(cluster_id: uuid.UUID, now: datetime) -> Iterable[_Run]:
-    """Load the newest runs of a cluster, and those of its unended workloads. Two queries."""
+def _load_runs(cluster_id: uuid.UUID, now: datetime) -> Iterable[tuple[_Run, float]]:
+    """Load the newest runs of a cluster, and those of its unended workloads, with their seconds.
+
+    Three queries, and one where some waited again: that time does not count.
+    """
     ran = Attempt.objects.filter(workload__cluster=cluster_id, started_at__isnull=False)
-    newest = _read_runs(ran.filter(started_at__gte=now - HISTORY))
-    own = _read_runs(ran.filter(workload__ended_at=None, workload__released_at=None))
-    return sorted({run.id: run for run in (*newest, *own)}.values(), reverse=True)
+    is_new = Q(started_at__gte=now - HISTORY)
+    is_unended = Q(workload__ended_at=None, workload__released_at=None)
+    newest, own = _read_runs(ran.filter(is_new)), _read_runs(ran.filter(is_unended))
+    runs = sorted({run.id: run for run in (*newest, *own)}.values(), reverse=True)
+    broken = load_running_periods(ran.filter(is_new | is_unended))
+    for run in runs:
+        periods = broken.get(run.id) or (Period(run.started_at, run.ended_at),)
+        yield run, sum(max(0.0, ((end or now) - begin).total_seconds()) for begin, end in periods)
 
 
 def _read_runs(attempts: "QuerySet[Attempt]") -> Iterable[_Run]:
@@ -175,8 +185,8 @@ class _RunGroups:
         self.templates = templates
         self._groups: dict[Hashable, _RunGroup] = defaultdict(_RunGroup)
 
-    def add(self, run: _Run, now: datetime) -> None:
-        """Add a run to each group that it belongs to."""
+    def add(self, run: _Run, seconds: float) -> None:
+        """Add a run of so many seconds to each group that it belongs to."""
         keys: list[Hashable] = [("own", run.workload_id), ("project", run.workload__project_id)]
         person = run.workload__submitted_by_id
         template = self.templates.get(run.workload_id)
@@ -185,7 +195,7 @@ class _RunGroups:
         if person is not None and template is not None:
             keys.append(("template", person, template))
         for key in keys:
-            self._groups[key].add(run, now)
+            self._groups[key].add(run, seconds)
 
     def find(self, key: Hashable) -> _RunGroup:
         """Return a group; an empty one where nothing like it ran."""
@@ -206,12 +216,3 @@ class _RunGroups:
             if self.find(key).is_enough:
                 return source, key
         return LengthSource.TIME_LIMIT, ("project", row["project_id"])
-
-
-def _group_runs(
-    runs: Iterable[_Run], templates: Mapping[uuid.UUID, uuid.UUID], now: datetime
-) -> _RunGroups:
-    groups = _RunGroups(templates)
-    for run in runs:
-        groups.add(run, now)
-    return groups

@@ -10,7 +10,13 @@ from simulation.arrivals import MOST_DAYS, PACE_SECONDS
 from simulation.run_lengths import FEWEST_RUNS
 from workloads.elastic import cluster_state
 from workloads.elastic.pod_shapes import ShapeBuilder
-from workloads.past_work import SHORTEST_RUN, PastRun, build_gang, load_past_runs
+from workloads.past_work import (
+    SHORTEST_RUN,
+    PastRun,
+    add_periods,
+    build_gang,
+    load_past_runs,
+)
 
 WINDOW = timedelta(days=MOST_DAYS, seconds=PACE_SECONDS)
 MOST_ATTEMPTS = 3_000
@@ -30,13 +36,13 @@ def load_past_submissions(
 ) -> PastSubmissions:
     """Load what was submitted to a cluster in the last days.
 
-    `lengths` are by workload, and hold for what has not ended. Four queries, and one for some
-    hundreds of workloads.
+    `lengths` are by workload, and hold for what has not ended. Four queries, and two for some
+    hundreds of workloads; three where some waited again.
     """
     begin = max(cluster.created_at, now - WINDOW)
     found = load_past_runs(cluster, begin, now, MOST_ATTEMPTS)
     since = found.runs[0].came_at if found.is_cut and found.runs else begin
-    runs = [run for run in found.runs if run.came_at >= since]
+    runs = add_periods([run for run in found.runs if run.came_at >= since])
     shapes = ShapeBuilder(cluster_state.build_capacities(cluster_state.load_open_nodes(cluster)))
     has_kai = cluster.can.has_kai
     gangs = [build_gang(run, shapes, run.came_at.timestamp(), has_kai=has_kai) for run in runs]
@@ -49,9 +55,11 @@ def _find_lengths(
     """Return how long each runs that comes again: as before, or like others while it goes on."""
     found = {}
     for run in runs:
+        seconds = None
         if run.started_at is not None and run.ended_at is not None:
-            seconds = max(SHORTEST_RUN, (run.ended_at - run.started_at).total_seconds())
-            found[run.key] = RunLengths([seconds] * FEWEST_RUNS)
+            seconds = run.measure_running_time(run.started_at)
+        if seconds is not None:
+            found[run.key] = RunLengths([max(SHORTEST_RUN, seconds)] * FEWEST_RUNS)
         elif (known := lengths.get(str(run.workload))) is not None:
             found[run.key] = known
     return found

@@ -29,15 +29,12 @@ def play_trial(trial: QuotaTrial, now: datetime, replay: Replayer | None = None)
     `replay` is given. Raises SimulatorFailed, also where the trial is cancelled meanwhile, and
     ChangesOutdated where something that is changed is not there any more.
     """
-    begin = now - TRIAL_WINDOW
     changes = decode_changes(trial.changes)
     projects = load_queue_projects(trial.cluster)
     kinds = load_node_kinds(trial.cluster)
     require_targets(changes, projects, (kind.key for kind in kinds))
-    past = load_past_work(trial.cluster, begin, now)
-    if past.is_cut and past.runs:
-        # What ran before the first that is known is missing: nodes would look empty.
-        begin = past.runs[0].came_at
+    past = load_past_work(trial.cluster, now - TRIAL_WINDOW, now)
+    begin = past.begin
     lengths = measure_lengths(past.runs, begin)
     seconds: list[float] = []
     is_wanted = partial(_is_wanted, trial.pk)

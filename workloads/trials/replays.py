@@ -42,19 +42,14 @@ def measure_lengths(runs: Iterable[PastRun], begin: datetime) -> Mapping[str, fl
 
     Of what ran at the begin it is the rest, from when it comes.
     """
-    first = begin - HEAD_START
-    return {
-        run.key: max(SHORTEST_RUN, (run.ended_at - max(run.started_at, first)).total_seconds())
-        for run in runs
-        if run.started_at is not None and run.ended_at is not None
-    }
+    seconds = {run.key: run.measure_running_time(begin - HEAD_START) for run in runs}
+    return {key: max(SHORTEST_RUN, each) for key, each in seconds.items() if each is not None}
 
 
 def _find_arrival(run: PastRun, begin: datetime) -> float:
     """Return when a run comes; of who waited at the begin, after those who ran, in their order."""
     came_at = run.came_at.timestamp()
-    ran_at_begin = run.started_at is not None and run.started_at <= begin
-    if came_at >= begin.timestamp() or ran_at_begin:
+    if came_at >= begin.timestamp() or run.is_running_at(begin):
         return came_at
     wait = (begin - run.came_at) / timedelta(days=365)
     return begin.timestamp() - min(wait, 1.0)
