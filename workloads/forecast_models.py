@@ -56,6 +56,8 @@ class ClusterForecast(models.Model):
     """Whether more waited than forecasts are kept of."""
     trouble = models.CharField(max_length=300, blank=True, default="")
     """Why it could not be played forward, in words for a person."""
+    claimed_until = models.DateTimeField(null=True)
+    """Until when a process has it that plays it forward now, or died at it; None: none has."""
 
     def __str__(self) -> str:
         return f"forecast of {self.cluster_id} at {self.computed_at}"

@@ -414,7 +414,7 @@ def test_queries_do_not_grow_with_workloads(cast: Cast, waiting: Workload) -> No
         add_workload(cast.team_a, f"w{number}")
         add_ended_run(cast.team_a, f"e{number}", 1)
     assert count(20) <= few + 3
-    assert few <= 48
+    assert few <= 49
 
 
 def test_only_clusters_that_answer_are_forecast(
@@ -478,6 +478,35 @@ def test_a_cluster_rests_from_a_long_forecast_whoever_made_it(
     )
     forecast_all()
     assert bool(asked) == is_forecast
+
+
+def test_one_process_at_a_time_plays_a_cluster_forward(cast: Cast, waiting: Workload) -> None:
+    simulator = FixedSimulator(waits=starts_in(HOUR))
+    forecast_cluster(cast.cluster, build_moment(0), simulator)
+    answers: list[bool] = []
+
+    class AskedMeanwhile(FixedSimulator):
+        def __call__(self, *given: Any, **more: Any) -> Any:
+            answers.append(forecast_cluster(cast.cluster, build_moment(10), simulator))
+            return super().__call__(*given, **more)
+
+    assert forecast_cluster(cast.cluster, build_moment(10), AskedMeanwhile(waits=starts_in(HOUR)))
+    assert answers == [False]
+    assert forecast_cluster(cast.cluster, build_moment(20), simulator), "its claim is over"
+
+
+def test_a_claim_of_who_died_ends(cast: Cast, waiting: Workload) -> None:
+    simulator = FixedSimulator(waits=starts_in(HOUR))
+    forecast_cluster(cast.cluster, build_moment(0), simulator)
+
+    class Dies(FixedSimulator):
+        def __call__(self, *given: Any, **more: Any) -> Any:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        forecast_cluster(cast.cluster, build_moment(10), Dies())
+    assert not forecast_cluster(cast.cluster, build_moment(12), simulator)
+    assert forecast_cluster(cast.cluster, build_moment(13), simulator)
 
 
 def test_forecasts_of_clusters_that_are_not_asked_are_forgotten(

@@ -33,6 +33,8 @@ MOST_AGE = timedelta(minutes=3)
 """After so long a cluster is played forward anew, though nothing changed but the time."""
 STALE_AFTER = timedelta(minutes=3)
 """For how long a cluster's last answer tells what it has."""
+LONGEST_CLAIM = timedelta(seconds=150)
+"""For how long a cluster is one process's to play forward: longer than the simulator runs."""
 TOO_LARGE = (
     f"The cluster has more than {cluster_state.MOST_NODES:,} nodes or "
     f"{cluster_state.MOST_PODS:,} unended pods: Muster does not play so many forward."
@@ -58,8 +60,8 @@ class Simulator(Protocol):
 def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simulate_apart) -> bool:
     """Forecast the starts of all that waits in a cluster, where anything changed for them.
 
-    Return whether it was played forward. May run twice, late or beside another: what is written
-    rests on what was read.
+    Return whether it was played forward, which one process does at a time. May run twice, late or
+    beside another: what is written rests on what was read.
     """
     journal.settle_forecast_records(cluster.pk, now)
     before = ClusterForecast.objects.filter(pk=cluster.pk).first()
@@ -71,6 +73,8 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
     fingerprint = compute_fingerprint(cluster)
     is_of_now = before is not None and before.fingerprint == fingerprint
     if before is not None and is_of_now and now - before.computed_at < MOST_AGE:
+        return False
+    if not journal.claim_forecast(cluster.pk, now, now + LONGEST_CLAIM):
         return False
     began_at = time.monotonic()
     computed = ClusterForecast(

@@ -26,6 +26,7 @@ from workloads.journal.disruption_records import (
 from workloads.journal.event_allowance import EventAllowances
 from workloads.journal.forecast_records import (
     ForecastUpdate,
+    claim_forecast,
     clear_forecasts,
     record_forecasts,
     settle_forecast_records,
@@ -94,6 +95,7 @@ __all__ = [
     "abandon_workloads",
     "cancel_due_run",
     "cancel_scaling",
+    "claim_forecast",
     "clear_forecasts",
     "close_findings",
     "close_preparations",

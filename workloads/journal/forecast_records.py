@@ -43,6 +43,16 @@ class ForecastUpdate:
     is_news: bool = False
 
 
+def claim_forecast(cluster_id: uuid.UUID, now: datetime, until: datetime) -> bool:
+    """Return whether the caller may play a cluster forward, until it has recorded that or a moment.
+
+    Of one that was never forecast two may: there is no row to claim yet. One statement.
+    """
+    rows = ClusterForecast.objects.filter(pk=cluster_id)
+    is_free = Q(claimed_until=None) | Q(claimed_until__lte=now)
+    return bool(rows.filter(is_free).update(claimed_until=until)) or not rows.exists()
+
+
 def record_forecasts(
     computed: ClusterForecast, before: ClusterForecast | None, updates: Sequence[ForecastUpdate]
 ) -> bool:
