@@ -42,6 +42,25 @@ def test_pods_that_are_refused_beside_others_are_told_too() -> None:
     )
 
 
+def test_between_a_failed_pod_and_the_next_its_end_is_told() -> None:
+    """A Job makes the next pod after a pause: nothing is wrong with an operator then."""
+    ends = [(1, "2026-11-20T00:00:00Z"), (137, "2026-11-20T00:00:10Z")]
+    pods = [
+        pod("", name=f"train1-{code}", phase="Failed", state={"terminated": {"exitCode": code}})
+        for code, _ in ends
+    ]
+    for each, (_, made_at) in zip(pods, ends, strict=True):
+        each["metadata"]["creationTimestamp"] = made_at
+    diagnosis = diagnose(pods)
+    assert diagnosis.sentence == (
+        "Pod train1-137 failed: it was killed (SIGKILL, exit code 137). 2 pods have failed so far; "
+        "the next one is made after a pause, which grows each time."
+    )
+    assert "out of memory" in diagnosis.help
+    assert diagnosis.pod == "train1-137"
+    assert "1 pod has failed so far" in diagnose(pods[:1]).sentence
+
+
 def test_a_place_that_is_kept_is_told_before_the_nodes_that_are_full() -> None:
     text = "Waiting for 2 pods of muster-b/train2 to leave n1"
     told = diagnose([queued_pod(message=text)], node_capacity(1, 1))

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from workloads import quantities
 from workloads.diagnosis import starting
+from workloads.diagnosis.container_ends import describe_end
 from workloads.diagnosis.kueue import diagnose_kueue
 from workloads.diagnosis.lost_nodes import diagnose_lost_nodes
 from workloads.diagnosis.node_capacity import NodeCapacity, NodeHolders
@@ -12,7 +14,7 @@ from workloads.diagnosis.refused_pods import (
     REFUSAL_REASONS,
     diagnose_refused_pods,
 )
-from workloads.diagnosis.result import Diagnosis
+from workloads.diagnosis.result import Diagnosis, build_sentence
 from workloads.diagnosis.unplaced import diagnose_unplaced
 from workloads.kube_objects import (
     Object,
@@ -87,7 +89,7 @@ def _diagnose_remaining(
         if nested_dict(pod, "status").get("phase") not in ("Succeeded", "Failed")
     ]
     if not live:
-        return _diagnose_without_pods(job, events)
+        return _diagnose_without_pods(job, remaining, events, counts)
     existing = sum(_count_alike(pod, counts) for pod in remaining)
     if existing < count_requested_pods(job) and (
         refused := diagnose_refused_pods(job, events, REFUSAL_REASONS)
@@ -110,15 +112,44 @@ def _count_alike(pod: Object, counts: Mapping[str, int]) -> int:
     return counts.get(str(nested_dict(pod, "metadata").get("name")), 1)
 
 
-def _diagnose_without_pods(job: Object, events: Sequence[Object]) -> Diagnosis | None:
+def _diagnose_without_pods(
+    job: Object, ended: Sequence[Object], events: Sequence[Object], counts: Mapping[str, int]
+) -> Diagnosis | None:
+    """Return why no pod is there that could run; `ended` are those that have ended."""
     if nested_dict(job, "status").get("succeeded") or nested_dict(job, "status").get(
         "completionTime"
     ):
         return None
-    return diagnose_refused_pods(job, events, (*REFUSAL_REASONS, *INVALID_REASONS)) or Diagnosis(
+    if refused := diagnose_refused_pods(job, events, (*REFUSAL_REASONS, *INVALID_REASONS)):
+        return refused
+    failed = [pod for pod in ended if nested_dict(pod, "status").get("phase") == "Failed"]
+    if failed:
+        return _diagnose_pause(failed, sum(_count_alike(pod, counts) for pod in failed))
+    return Diagnosis(
         "Its pods have not been made yet.",
         (
             "If this lasts for more than a minute, the cluster's training operator may be "
             "missing or down: see the cluster's page."
         ),
+    )
+
+
+def _diagnose_pause(failed: Sequence[Object], count: int) -> Diagnosis:
+    """Return how the newest of the pods that failed ended, and that there will be another one.
+
+    A Job's controller waits for longer after each (`backoffLimit`, batch/v1).
+    """
+    newest = max(failed, key=lambda pod: str(nested_dict(pod, "metadata").get("creationTimestamp")))
+    view = build_pod_view(newest)
+    end = next((each for each in view.ends if each.exit_code), None)
+    described = describe_end(view, newest, end)
+    so_far = (
+        f"{quantities.format_count(count, 'pod')} {'has' if count == 1 else 'have'} failed so far"
+    )
+    return Diagnosis(
+        f"{build_sentence(f'{view.title} failed: {described.words}')} "
+        f"{so_far}; the next one is made after a pause, which grows each time.",
+        described.advice or "Look into its log.",
+        view.name,
+        "" if end is None else end.container,
     )
