@@ -14,10 +14,11 @@ from workloads.diagnosis.node_capacity import (
 )
 from workloads.diagnosis.node_faults import NodeFault
 from workloads.diagnosis.queue_position import QueuePosition, add_queue_position
-from workloads.diagnosis.result import Diagnosis
+from workloads.diagnosis.result import LOOK_INTO_LOG, Diagnosis
 from workloads.diagnosis.waiting import diagnose_waiting
 
 __all__ = [
+    "LOOK_INTO_LOG",
     "Confidence",
     "Diagnosis",
     "FailureCause",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from workloads import quantities
 from workloads.diagnosis.causes import FailureCause
+from workloads.diagnosis.result import LOOK_INTO_LOG
 from workloads.kube_objects import ContainerExit, Object, PodView, nested_dict, nested_list
 
 TERM = 128 + signal.SIGTERM
@@ -128,5 +129,5 @@ def _describe_exit_code(end: ContainerExit) -> ContainerEnd:
             "The program crashed in native code: check the versions of its libraries.",
         )
     return ContainerEnd(
-        FailureCause.EXIT_CODE, f"the program ended with {code_words}", "Look into its log."
+        FailureCause.EXIT_CODE, f"the program ended with {code_words}", LOOK_INTO_LOG
     )

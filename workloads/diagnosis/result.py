@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from workloads.diagnosis.causes import Confidence, FailureCause
 
+LOOK_INTO_LOG = "Look into its log."
 STARTS_BY_ITSELF = "It starts by itself as soon as there is room."
 
 

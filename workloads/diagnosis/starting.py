@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from workloads import quantities
 from workloads.diagnosis.events import filter_events_about, find_newest, get_text
 from workloads.diagnosis.image_pulls import IMAGE_REASONS, diagnose_image, diagnose_pull
-from workloads.diagnosis.result import Diagnosis, build_sentence
+from workloads.diagnosis.result import LOOK_INTO_LOG, Diagnosis, build_sentence
 from workloads.diagnosis.volumes import LATER_REASONS, diagnose_mounts
 from workloads.kube_objects import ContainerWait, Object, PodView
 
@@ -108,7 +108,7 @@ def _describe_probe(pod: PodView, events: Sequence[Object], ready: str) -> Diagn
         build_sentence(f"{ready}; {pod.title} runs, and does not say yet that it is ready{behind}"),
         "Look into its log, and check the path and port of its readiness probe."
         if text
-        else "Look into its log.",
+        else LOOK_INTO_LOG,
         pod.name,
     )
 
@@ -183,7 +183,7 @@ def _diagnose_crash_loop(pod: PodView, wait: ContainerWait) -> Diagnosis:
         f"{who} keeps ending{codes[0] if codes else ''} and waits before it is started again, "
         f"after {restarts}"
     )
-    advice = FETCHER_ADVICE if wait.container.startswith("fetch-") else "Look into its log."
+    advice = FETCHER_ADVICE if wait.container.startswith("fetch-") else LOOK_INTO_LOG
     return Diagnosis(build_sentence(text), advice, pod.name, wait.container)
 
 

@@ -14,7 +14,7 @@ from workloads.diagnosis.refused_pods import (
     REFUSAL_REASONS,
     diagnose_refused_pods,
 )
-from workloads.diagnosis.result import Diagnosis, build_sentence
+from workloads.diagnosis.result import LOOK_INTO_LOG, Diagnosis, build_sentence
 from workloads.diagnosis.unplaced import diagnose_unplaced
 from workloads.kube_objects import (
     Object,
@@ -149,7 +149,7 @@ def _diagnose_pause(failed: Sequence[Object], count: int) -> Diagnosis:
     return Diagnosis(
         f"{build_sentence(f'{view.title} failed: {described.words}')} "
         f"{so_far}; the next one is made after a pause, which grows each time.",
-        described.advice or "Look into its log.",
+        described.advice or LOOK_INTO_LOG,
         view.name,
         "" if end is None else end.container,
     )

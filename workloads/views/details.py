@@ -1,6 +1,7 @@
 """A workload's details: state, diagnosis, history, logs and definition, as a page and a pane."""
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from django.http import Http404, HttpResponse
@@ -15,6 +16,7 @@ from console import http
 from console.shell_commands import build_curl
 from projects.http import Request
 from workloads import asset_uses, queries, runtime_limits, workload_manifests
+from workloads.diagnosis import LOOK_INTO_LOG
 from workloads.manifests import CannotBuild, dump_yaml
 from workloads.models import Event, Workload
 from workloads.pod_counts import Standing, decode_counts
@@ -175,12 +177,16 @@ def _build_tabs(workload: Workload, now: str, pane: bool) -> list[dict[str, Any]
 def _build_head_context(request: Request, workload: Workload) -> dict[str, Any]:
     attempts = workload.attempts.select_related("requested_by").order_by("-number")[:MOST_ATTEMPTS]
     diagnosis = queries.diagnose_workload(workload, request.user)
+    why_log = _build_log_link(workload, diagnosis) if diagnosis else ""
+    if diagnosis and why_log and diagnosis.help == LOOK_INTO_LOG:
+        # The link says so already.
+        diagnosis = replace(diagnosis, help="")
     return {
         "w": workload,
         "pane": _is_pane(request),
         "can": list_abilities(workload, request.user),
         "why": diagnosis,
-        "why_log": _build_log_link(workload, diagnosis) if diagnosis else "",
+        "why_log": why_log,
         "attempts": list(attempts),
         "runtime": rendering.load_runtime(workload),
         "running_data_workers": _count_running_data_workers(workload),
