@@ -274,6 +274,28 @@ def test_a_run_has_a_deadline_and_the_next_goes_on_with_the_rest(
     tell_disruptions()
 
 
+def test_a_log_that_cannot_be_read_keeps_no_other_disruption_back(
+    kube: ClusterObjects, cast: Cast
+) -> None:
+    spec = elastic_spec(cast.team_a, name="train2")
+    other = ClusterObjects(journal.create_workload(spec, project=cast.team_a, user=cast.bob))
+    running = [other.pod("master", **GPU), *(other.pod("worker", each, **GPU) for each in range(3))]
+    for each in running:
+        each["status"]["startTime"] = format_moment(-600)
+    job = other.job(condition("Running"), workers=3)
+    journal.record_observations(cast.cluster.pk, [*jobs(job), *pods(*running)])
+    for each, ago in ((kube, 30), (other, 20)):
+        reclaim(each, 1, 2, ago=ago)
+        write_log(each, (-22, "step 412 loss"), (-17, "resumed at step 410"))
+    unreadable = log_paths.local_path(Log.objects.get(pod__workload=kube.workload).path)
+    unreadable.unlink()
+    unreadable.mkdir()
+    tell_disruptions()
+    assert list(Event.objects.filter(kind="scale").values_list("workload", flat=True)) == [
+        other.workload.pk
+    ]
+
+
 def test_the_oldest_disruptions_leave_a_full_history_which_says_so(kube: ClusterObjects) -> None:
     begin = timezone.now() - timedelta(days=1)
     Event.objects.bulk_create(

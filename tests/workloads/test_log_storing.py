@@ -2,17 +2,21 @@
 store is a real server on loopback.
 """
 
+import asyncio
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.core.files.storage import storages
+from django.utils import timezone
 
 from projects.models import User
-from tests.cast import Cast
+from tests.cast import Cast, make_cast
 from tests.workloads import pods
 from tests.workloads.log_rows import a_log, number_lines, texts, window
-from workloads import logbook
+from workloads import logbook, tasks
 from workloads.logbook import log_paths, object_store, windows
 from workloads.logbook.log_files import open_log
 from workloads.models import Log, Workload
@@ -101,3 +105,54 @@ def test_the_store_holds_nothing_of_a_workload_that_is_no_more(
     workload.delete()
     logbook.remove_old_logs()
     assert names(store) == [f"muster/{other.path.removesuffix('log')}idx", f"muster/{other.path}"]
+
+
+def test_one_log_that_cannot_be_moved_keeps_no_other_here(store: Any, workload: Workload) -> None:
+    logs = sorted(
+        (a_log(workload, number_lines(3), rank=rank) for rank in range(2)),
+        key=lambda log: log.path,
+    )
+    broken = log_paths.local_path(logs[0].path)
+    broken.unlink()
+    broken.mkdir()
+    assert object_store.move_ended_logs() == 1
+    assert f"muster/{logs[1].path}" in names(store)
+    released = pods.a_workload(workload.project, "released")
+    Workload.objects.filter(pk=released.pk).update(
+        released_at=timezone.now() - timedelta(days=9_999)
+    )
+    tasks.retain()
+    assert not Workload.objects.filter(pk=released.pk).exists()
+
+
+def test_a_store_that_is_away_is_not_asked_for_each_log(
+    store: Any, workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rank in range(6):
+        a_log(workload, number_lines(3), rank=rank)
+    asked: list[Log] = []
+
+    def fail(log: Log) -> bool:
+        asked.append(log)
+        raise ConnectionError
+
+    monkeypatch.setattr(object_store, "move_log", fail)
+    assert object_store.move_ended_logs() == 0
+    assert len(asked) == object_store.MOST_FAILURES
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_follower_reads_on_where_the_log_went_to_the_store(store: Any) -> None:
+    workload = pods.a_workload(make_cast().team_a)
+    lines = [b"x" * 1000] * 500
+    log = a_log(workload, lines, state=Log.State.CAPTURING)
+    log = Log.objects.select_related("pod").get(pk=log.pk)
+
+    async def follow() -> bytes:
+        stream = logbook.follow_log(log)
+        found = await anext(stream)
+        await Log.objects.filter(pk=log.pk).aupdate(state=Log.State.COMPLETE)
+        assert await sync_to_async(object_store.move_ended_logs)() == 1
+        return found + b"".join([piece async for piece in stream])
+
+    assert asyncio.run(follow()).count(b"\n") == len(lines)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import OperationalError
 from django.test import AsyncClient
 from django.urls import reverse
 
@@ -295,6 +296,42 @@ async def test_a_program_follows_a_log_as_plain_text() -> None:
     assert b"".join(
         await sync_to_async(list)(logbook.read_lines(log, tail=1, timestamps=True))
     ).endswith(b"Z line 4\n")
+
+
+async def test_a_follower_goes_on_after_the_database_did_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, workload = await signed_in()
+    log = await capturing(workload, 1)
+    log = await Log.objects.select_related("pod").aget(pk=log.pk)
+    monkeypatch.setattr(live_logs, "RELOAD_SECONDS", 0.3)
+    monkeypatch.setattr(live_logs, "BROKEN_SECONDS", 0.05)
+    load_rows, read_chunk = live_logs._load_rows, live_logs._read_chunk
+    has_failed, loop, reads = asyncio.Event(), asyncio.get_running_loop(), 0
+
+    def fail_once(*given: Any) -> Any:
+        # The first poller begins well, and fails when it loads its rows again.
+        if reads and not has_failed.is_set():
+            loop.call_soon_threadsafe(has_failed.set)
+            raise OperationalError("the server closed the connection")
+        return load_rows(*given)
+
+    def count_read(*given: Any) -> Any:
+        nonlocal reads
+        reads += 1
+        return read_chunk(*given)
+
+    monkeypatch.setattr(live_logs, "_load_rows", fail_once)
+    monkeypatch.setattr(live_logs, "_read_chunk", count_read)
+    stream = logbook.follow_log(log)
+    assert await anext(stream) == b"line 0\n"
+    following = asyncio.ensure_future(anext(stream))
+    await asyncio.wait_for(has_failed.wait(), 20)
+    await sync_to_async(append)(log, ["the last line"])
+    await sync_to_async(settle)(log)
+    assert await asyncio.wait_for(following, 20) == b"the last line\n"
+    assert [piece async for piece in stream] == []
+    assert reads < 50, "it does not read without a pause"
 
 
 async def body(client: AsyncClient, workload: Workload, query: dict[str, Any]) -> bytes:

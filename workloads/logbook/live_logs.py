@@ -25,6 +25,8 @@ from workloads.models import Log, Workload
 CHECK_SECONDS = 0.2
 RELOAD_SECONDS = 2.0
 """Seconds between two checks of the files, and two loads of the rows."""
+BROKEN_SECONDS = 1.0
+"""Seconds after which a poller is begun anew that the database did not answer."""
 
 streams = StreamCounter(20)
 """Logs that one person follows, on pages and through the API."""
@@ -156,17 +158,23 @@ async def follow_log(
     """
     at = await sync_to_async(_find_start, thread_sensitive=False)(log, tail, since)
     selection = Selection(log.pk, log.pod_id)
-    async with watch_attempt(log.pod.workload_id, log.pod.attempt, selection) as feed:
-        while True:
-            version = feed.version
-            row = next(iter(feed.logs.get(selection, ())), None)
-            data, at = await sync_to_async(_read_chunk, thread_sensitive=False)(log, at, timestamps)
-            if data:
-                yield data
-            elif row is None or row.state != Log.State.CAPTURING:
-                return
-            else:
-                await feed.wait_for_change(version, RELOAD_SECONDS)
+    while True:
+        async with watch_attempt(log.pod.workload_id, log.pod.attempt, selection) as feed:
+            while not feed.is_broken:
+                version = feed.version
+                row = next(iter(feed.logs.get(selection, ())), None)
+                # The row of now: an ended log may have gone to the object store meanwhile.
+                data, at = await sync_to_async(_read_chunk, thread_sensitive=False)(
+                    row or log, at, timestamps
+                )
+                if data:
+                    yield data
+                elif row is None or row.state != Log.State.CAPTURING:
+                    return
+                else:
+                    await feed.wait_for_change(version, RELOAD_SECONDS)
+        # The database did not answer: another poller goes on from here.
+        await asyncio.sleep(BROKEN_SECONDS)
 
 
 def _find_start(log: Log, tail: int | None, since: int | None) -> int:

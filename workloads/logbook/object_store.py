@@ -17,6 +17,9 @@ from workloads.models import Log
 
 log = logging.getLogger(__name__)
 
+MOST_FAILURES = 3
+"""Logs in a row that cannot be moved: then the store is taken to be away until the next time."""
+
 ALIAS = "logs"
 BATCH_SIZE = 100
 
@@ -89,14 +92,22 @@ def move_ended_logs() -> int:
     """Move the ended logs that are still here. Return how many."""
     if not is_configured():
         return 0
-    moved = 0
+    moved = failed = 0
     ended = Q(state=Log.State.COMPLETE) & ~Q(path="")
     for folder in sorted(log_paths.logs_root().glob("*/*")):
         for file in sorted(folder.glob("*.log"))[:BATCH_SIZE]:
             row = Log.objects.filter(
                 ended, path=os.fspath(file.relative_to(log_paths.logs_root()))
             ).first()
-            moved += row is not None and move_log(row)
+            try:
+                moved += row is not None and move_log(row)
+                failed = 0
+            except Exception:
+                # One that cannot be moved keeps no other one here.
+                log.exception("the log %s cannot be moved to the object store", file)
+                failed += 1
+            if failed >= MOST_FAILURES:
+                return moved
     return moved
 
 

@@ -1,6 +1,7 @@
 """The step that tells in the history what took pods from workloads, and how they went on."""
 
 import hashlib
+import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -38,6 +39,8 @@ from workloads.pod_counts import Standing
 from workloads.quantities import format_count
 from workloads.specs import UnreadableSpec, decode_spec
 from workloads.states import RESTING, Status
+
+logger = logging.getLogger(__name__)
 
 KEY = "lost-"
 """What the keys of disruptions begin with; no event of a cluster has such a uid."""
@@ -103,7 +106,11 @@ def _tell_workloads(now: datetime) -> None:
             _last_place = place
             return
         if (workload.pk, _build_prefix(workload)) not in idle_keys:
-            _tell_workload(workload, now)
+            try:
+                _tell_workload(workload, now)
+            except Exception:
+                # A log that cannot be read keeps nothing from the others.
+                logger.exception("the disruption of workload %s cannot be told", workload.pk)
         assert workload.disrupted_at is not None
         place = workload.disrupted_at, workload.pk
     _last_place = place if len(workloads) == MOST_WORKLOADS else None
