@@ -431,13 +431,16 @@ def _derive_from_job(job: Object, counts: PodCounts, before: Status) -> tuple[St
         # Where an operator makes pods of it all the same, they decide.
         if counts.own:
             return None
-        return (Status.PREPARING if before in STARTING else before), ""
-    if is_held_by_kueue(job) and not has_waited_for_data(job) and before is not Status.STOPPING:
+        if not (is_held_by_kueue(job) and before in UP | {Status.INITIALIZING}):
+            return (Status.PREPARING if before in STARTING else before), ""
+    if is_held_by_kueue(job) and before is not Status.STOPPING:
         return None if counts.own else (Status.PENDING, HELD_BY_KUEUE)
     # The condition of a job that was just resumed lags behind its spec.
     if find_true_condition(job, "Suspended") and is_suspended(job):
-        has_pods = counts.own or counts.data_workers
-        return (Status.STOPPING, "Its last pods are ending.") if has_pods else (Status.STOPPED, "")
+        if counts.own or counts.data_workers:
+            # It may be resumed before they have ended: it stops for good only without them.
+            return before, "It is suspended: its last pods are ending."
+        return Status.STOPPED, ""
     return (Status.STOPPING, "") if before is Status.STOPPING else None
 
 

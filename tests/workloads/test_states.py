@@ -34,7 +34,14 @@ from tests.workloads.objects import (
 from workloads import states
 from workloads.kube_objects import build_pod_view
 from workloads.pod_counts import Standing
-from workloads.states import DerivedStatus, Status, can_move, derive_status, find_examples
+from workloads.states import (
+    HELD_BY_KUEUE,
+    DerivedStatus,
+    Status,
+    can_move,
+    derive_status,
+    find_examples,
+)
 
 
 def test_running_pods_are_those_that_are_ready() -> None:
@@ -242,6 +249,17 @@ def test_a_job_that_waits_for_its_data_is_neither_stopped_nor_pending() -> None:
         told = derive_status(over, [queued_pod("master")], before=before)
         assert told.status in (Status.PENDING, before)
     assert derive_status(over, ALL_UP, before=Status.INITIALIZING).status == Status.RUNNING
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_kueue_may_take_a_job_back_that_waits_or_waited_for_its_data(is_over: bool) -> None:
+    job = held_job(SUSPENDED, is_over=is_over)
+    job["spec"]["runPolicy"]["suspend"] = True
+    job["metadata"] |= {"labels": {"kueue.x-k8s.io/queue-name": "default"}}
+    for before in (Status.INITIALIZING, Status.RUNNING, Status.DEGRADED):
+        derived = derive_status(job, [], before=before)
+        assert (derived.status, derived.reason) == (Status.PENDING, HELD_BY_KUEUE)
+    assert derive_status(job, [], before=Status.STOPPING).status == Status.STOPPED
 
 
 @settings(max_examples=200)

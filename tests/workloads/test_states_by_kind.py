@@ -148,7 +148,9 @@ def test_the_status_of_a_pytorchjob(
 SUSPENDED_SPEC = {"runPolicy": {"suspend": True}}
 SUSPENSION = [
     # Spec, conditions, pods, the status so far, and the status that follows.
-    (SUSPENDED_SPEC, [NOT_RUNNING, SUSPENDED], ALL_UP, Status.RUNNING, Status.STOPPING),
+    # It may be resumed before its last pods have ended.
+    (SUSPENDED_SPEC, [NOT_RUNNING, SUSPENDED], ALL_UP, Status.RUNNING, Status.RUNNING),
+    (SUSPENDED_SPEC, [NOT_RUNNING, SUSPENDED], [], Status.RUNNING, Status.STOPPED),
     (SUSPENDED_SPEC, [NOT_RUNNING, SUSPENDED], ALL_UP, Status.STOPPING, Status.STOPPING),
     (SUSPENDED_SPEC, [NOT_RUNNING, SUSPENDED], [], Status.STOPPING, Status.STOPPED),
     # The operator has not looked at the job yet since it was resumed.
@@ -225,7 +227,7 @@ BATCH = [
         Status.RUNNING,
         Status.FAILED,
     ),
-    (SUSPENDED_BATCH_JOB, [pod(**LONE)], Status.RUNNING, Status.STOPPING),
+    (SUSPENDED_BATCH_JOB, [pod(**LONE)], Status.RUNNING, Status.RUNNING),
     (SUSPENDED_BATCH_JOB, [], Status.STOPPING, Status.STOPPED),
     (
         batch_job(condition("Suspended", False)),

@@ -319,6 +319,19 @@ def test_while_rows_have_pods_the_cluster_is_seldom_asked(cast: Cast) -> None:
     assert workload.released_at is not None
 
 
+def test_what_does_not_go_is_looked_at_less_and_less_often(cast: Cast) -> None:
+    workload, cluster = delete_with(cast, 1)
+    waits = []
+    with FaultServer(cluster) as server:
+        for tries in (1, 10, 11, 13, 40, 10**6):
+            Workload.objects.filter(pk=workload.pk).update(tries=tries)
+            remove_at(cast, server, workload)
+            workload.refresh_from_db()
+            assert workload.next_try_at is not None
+            waits.append(round((workload.next_try_at - timezone.now()).total_seconds()))
+    assert waits == [1, 1, 2, 8, 30, 30]
+
+
 @pytest.mark.parametrize("reason", ["a stranger has the labels", "the right is missing"])
 def test_pods_go_one_by_one_where_they_cannot_go_together(cast: Cast, reason: str) -> None:
     is_shared = reason.startswith("a stranger")

@@ -310,6 +310,22 @@ def test_without_the_operator_it_is_refused_with_what_is_missing(cast: Cast) -> 
     assert "does not serve PyTorchJob objects" in workload.reason
 
 
+def test_a_webhook_that_fails_is_named_and_no_address_inside(cast: Cast) -> None:
+    Project.objects.update(synced_at="2026-01-01T00:00:00Z")
+    workload = Acting(cast, None).submit()  # type: ignore[arg-type]
+    words = (
+        'Internal error occurred: failed calling webhook "validate.kyverno.svc": failed to call '
+        'webhook: Post "https://kyverno.svc:443": dial tcp 10.1.2.3:443: connection refused'
+    )
+    with FaultServer(refusal(500, "InternalError", message=words)) as server:
+        lead_to(cast, server)
+        launch_and_refresh(workload)
+    assert workload.status == Status.CREATING
+    assert workload.trouble == (
+        "The cluster answered 500 (InternalError). Its webhook validate.kyverno.svc failed."
+    )
+
+
 def test_a_cluster_that_asks_for_patience_gets_it(cast: Cast) -> None:
     Project.objects.update(synced_at="2026-01-01T00:00:00Z")
     acting = Acting(cast, None)  # type: ignore[arg-type]

@@ -147,8 +147,11 @@ def _apply_derived_values(
     )
     if job is not None and before is not Status.DELETING:
         update.set_values(requested_pods=max(0, min(derived.requested, (1 << 31) - 1)))
-    if before is Status.DELETING and job is None and not counts.existing:
-        # The step `remove` may check at once whether everything is gone.
+    is_ending = before is Status.DELETING or (
+        before is Status.STOPPING and workload.desired == Desired.STOPPED
+    )
+    if is_ending and job is None and not counts.existing:
+        # The step `stop` or `remove` may check at once whether everything is gone.
         update.set_values(next_try_at=min(workload.next_try_at or now, now))
     if derived.status is not before and can_move(before, derived.status):
         return derived

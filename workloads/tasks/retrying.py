@@ -1,6 +1,8 @@
 """How a step handles an uncooperative cluster: record it, retry with growing delays."""
 
+import logging
 import random
+import re
 from collections.abc import Callable
 
 from clusters import connections
@@ -11,11 +13,14 @@ from console.celery import Step
 from workloads import journal
 from workloads.models import Workload
 
+log = logging.getLogger(__name__)
+
 FIRST_RETRY_SECONDS = 1.0
 MAX_RETRY_SECONDS = 60.0
 """Seconds until a step is tried again: after its first failure, and at most."""
 MAX_CAUSES = 5
 """Causes of a refusal that are shown at most."""
+_FAILED_WEBHOOK = re.compile(r'failed calling webhook "(?P<name>[a-zA-Z0-9.-]{1,253})"')
 
 
 class RetryLater(Exception):
@@ -79,7 +84,7 @@ def run_step(step: Step, workload: Workload, work: Callable[[Client], None]) -> 
         _retry_step(
             step,
             workload,
-            f"{error.message[:1].upper()}{error.message[1:]}.",
+            _describe_failure(error),
             retry_after and min(retry_after, MAX_RETRY_SECONDS),
         )
         # The heartbeat finds out whether the cluster is away for all, and when it is back.
@@ -94,6 +99,18 @@ def compute_backoff(tries: int) -> float:
     """
     delay = min(MAX_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(tries, 16))
     return delay * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+
+
+def _describe_failure(error: KubeError) -> str:
+    """Describe a failure for a person, with the webhook that it comes of, if that is one.
+
+    The server's other words may have addresses inside the cluster: they are for the log alone.
+    """
+    words = f"{error.message[:1].upper()}{error.message[1:]}."
+    if error.detail:
+        log.info("the cluster failed: %s: %s", error.message, error.detail)
+    webhook = _FAILED_WEBHOOK.search(error.detail)
+    return f"{words} Its webhook {webhook['name']} failed." if webhook else words
 
 
 def describe_refusal(error: Rejected) -> str:

@@ -31,7 +31,11 @@ from workloads.tasks.retrying import (
 log = logging.getLogger(__name__)
 
 RECHECK_SECONDS = 1.0
-"""Seconds until the next check whether everything is gone."""
+LONGEST_RECHECK = 30.0
+QUICK_TRIES = 10
+"""Seconds until the next check whether everything is gone: the same for so many tries, then twice
+as long each time. A pod on a lost node may stay for days.
+"""
 ASKED_TRIES = 3
 """The first tries of a removal ask the cluster; while rows still have pods and the last answer was
 that the removal is under way, only each such after that. Otherwise a hundred removals would wait
@@ -188,11 +192,12 @@ def _remove_objects(workload: Workload, client: Client) -> None:
         has_job = workload.trouble.startswith(objects.JOB_REMOVAL_TEXT)
         if known_pods and (has_job or workload.trouble.startswith(objects.POD_REMOVAL_TEXT)):
             raise RetryLater(
-                objects.describe_removal(workload, known_pods, has_job=has_job), RECHECK_SECONDS
+                objects.describe_removal(workload, known_pods, has_job=has_job),
+                _find_recheck(workload.tries),
             )
     remaining = objects.remove_all_objects(client, workload)
     if remaining:
-        raise RetryLater(remaining, RECHECK_SECONDS)
+        raise RetryLater(remaining, _find_recheck(workload.tries))
     if workload.released_at is not None or workload.status not in ENDING:
         return
     if not workload.job_uid and not workload.tries:
@@ -207,7 +212,13 @@ def _remove_objects(workload: Workload, client: Client) -> None:
     journal.reconcile_workload(workload.pk, None, [], None, known_before=known_before)
     if Workload.objects.filter(pk=workload.pk, status=Status.STOPPING).exists():
         # The follower saw an object of it after the check above.
-        raise RetryLater(RECHECK_TEXT, RECHECK_SECONDS)
+        raise RetryLater(RECHECK_TEXT, _find_recheck(workload.tries))
+
+
+def _find_recheck(tries: int) -> float:
+    """Return in how many seconds it is looked again whether everything is gone."""
+    doublings = min(max(0, tries - QUICK_TRIES), 10)
+    return min(LONGEST_RECHECK, RECHECK_SECONDS * 2.0**doublings)
 
 
 def _is_still_wanted(workload: Workload) -> bool:
