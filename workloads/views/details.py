@@ -1,7 +1,6 @@
 """A workload's details: state, diagnosis, history, logs and definition, as a page and a pane."""
 
 import uuid
-from dataclasses import replace
 from typing import Any
 
 from django.http import Http404, HttpResponse
@@ -178,15 +177,13 @@ def _build_head_context(request: Request, workload: Workload) -> dict[str, Any]:
     attempts = workload.attempts.select_related("requested_by").order_by("-number")[:MOST_ATTEMPTS]
     diagnosis = queries.diagnose_workload(workload, request.user)
     why_log = _build_log_link(workload, diagnosis) if diagnosis else ""
-    if diagnosis and why_log and diagnosis.help == LOOK_INTO_LOG:
-        # The link says so already.
-        diagnosis = replace(diagnosis, help="")
     return {
         "w": workload,
         "pane": _is_pane(request),
         "can": list_abilities(workload, request.user),
         "why": diagnosis,
         "why_log": why_log,
+        "why_help": _choose_help(diagnosis, why_log) if diagnosis else "",
         "attempts": list(attempts),
         "runtime": rendering.load_runtime(workload),
         "running_data_workers": _count_running_data_workers(workload),
@@ -197,6 +194,11 @@ def _build_head_context(request: Request, workload: Workload) -> dict[str, Any]:
         "findings": findings.build_finding_blocks(workload, request.user),
         "is_live": workload.status in ACTIVE | ENDING,
     }
+
+
+def _choose_help(diagnosis: queries.WorkloadDiagnosis, log_link: str) -> str:
+    """Return what would help, which a link to the log may say already."""
+    return "" if log_link and diagnosis.help == LOOK_INTO_LOG else diagnosis.help
 
 
 def _count_running_data_workers(workload: Workload) -> int:
