@@ -283,7 +283,10 @@ RUN = Setup(Environment("train:1", command=("mpirun", "train"), args=("--fast",)
     [
         (UNCHANGED, {}),
         (MasterChanges(args=("--slow",)), {}),
-        (MasterChanges(command=("mpirun", "lead")), {"command": ["mpirun", "train"]}),
+        (
+            MasterChanges(command=("mpirun", "lead")),
+            {"command": ["mpirun", "train"], "args": ["--fast"]},
+        ),
         (
             MasterChanges(command=("mpirun", "lead"), args=()),
             {"command": ["mpirun", "train"], "args": ["--fast"]},
@@ -295,6 +298,25 @@ def test_the_command_of_an_mpi_workload_is_its_launchers(
 ) -> None:
     (job,) = build_objects(
         train1(framework=Framework.MPI, setup=RUN, master=master), workload_id="w-1"
+    )
+    container = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+    assert {name: container[name] for name in ("command", "args") if name in container} == worker
+
+
+@pytest.mark.parametrize(
+    ("master", "worker"),
+    [
+        (UNCHANGED, {}),
+        (MasterChanges(command=("mpirun", "lead")), {}),
+        (MasterChanges(args=("--slow",)), {"args": ["--fast"]}),
+    ],
+)
+def test_arguments_without_a_command_are_the_launchers_too(
+    master: MasterChanges, worker: dict[str, list[str]]
+) -> None:
+    setup = Setup(Environment("train:1", args=("--fast",)))
+    (job,) = build_objects(
+        train1(framework=Framework.MPI, setup=setup, master=master), workload_id="w-1"
     )
     container = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
     assert {name: container[name] for name in ("command", "args") if name in container} == worker

@@ -29,6 +29,7 @@ def _build_replicas(spec: Spec, identity: Identity, kind: JobKind) -> Object:
     """Build the replica map.
 
     A command for both kinds of pods goes to the launcher: the operator makes the workers wait.
+    Workers that keep their command keep their arguments too.
     """
     launcher = training.build_replica(
         spec,
@@ -51,9 +52,9 @@ def _build_replicas(spec: Spec, identity: Identity, kind: JobKind) -> Object:
         # It reaches the workers with the service account that the operator gives it.
         del launcher["template"]["spec"]["automountServiceAccountToken"]
     container = workers["template"]["spec"]["containers"][0]
-    if "command" not in spec.master.changes and spec.setup.environment.command:
+    # Arguments belong to their command, and without one to the image's.
+    deciding = "command" if spec.setup.environment.command else "args"
+    if deciding not in spec.master.changes:
         container.pop("command", None)
-        container.pop("args", None)
-    elif "args" not in spec.master.changes:
         container.pop("args", None)
     return {"Launcher": launcher, "Worker": workers}

@@ -38,6 +38,15 @@ Tokens are kept in `credentials.json` in the user's configuration folder (`$XDG_
 Passwords are read from the terminal or, with `--password-stdin`, from standard input. Servers have
 names: `muster config` shows and changes them, `--context` chooses one for a command.
 
+## Submitting
+
+Flags are merged over a file (`-f`), a template and the workload that `copy` names: what they do not
+name stays. Objects are merged and lists replaced: one `--env` takes the place of all variables.
+Flags `--master-...` are merged over the file's `masterSpec`. Where there is none the master is as
+the workers are, save in what a template's master differs from its workers. `--gpus` alone asks for
+whole GPUs, however they were shared; `--gpu-portion` and `--gpu-memory` keep the number of devices,
+or are of one where there is none.
+
 ## Output
 
 Tables fit the terminal: names stay whole as far as there is room, the widest of the other columns

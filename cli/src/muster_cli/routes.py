@@ -32,6 +32,7 @@ LIST_USAGE = Route("GET", "/api/v1/usage")
 LIST_NODES = Route("GET", "/api/v1/nodes")
 LIST_PROJECTS = Route("GET", "/api/v1/org-unit/projects")
 LIST_TEMPLATES = Route("GET", "/api/v1/workload-templates")
+GET_TEMPLATE = Route("GET", "/api/v1/workload-templates/{template_id}")
 
 
 class KindRoutes(NamedTuple):

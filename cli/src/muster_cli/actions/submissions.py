@@ -25,6 +25,17 @@ READ_ONLY = frozenset(
     }
 )
 """What an answer says of a submission, and a request must not."""
+GPU_AMOUNTS = frozenset({"gpuDevicesRequest", "gpuPortionRequest", "gpuMemoryRequest"})
+GPU_SHARING = (
+    "gpuRequestType",
+    "gpuPortionRequest",
+    "gpuPortionLimit",
+    "gpuMemoryRequest",
+    "gpuMemoryLimit",
+)
+"""What `compute` says of how a GPU is shared."""
+MASTER_FIELDS = ("noMaster", "masterSpecSameAsWorker", "masterSpec")
+"""What a body says of its master; a template's is taken over where it says nothing."""
 
 
 def build_value(field: SubmissionField, typed: Any) -> Any:
@@ -131,6 +142,33 @@ def merge_values(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Body:
     return merged
 
 
+def complete_gpus(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Body:
+    """Return typed changes of a spec with what they imply of its GPUs.
+
+    A share is of as many devices as the base has, or of one; a number of devices alone asks for
+    whole ones. Null takes away what the base says of another way to share a GPU.
+    """
+    typed = changes.get("compute", {})
+    if GPU_AMOUNTS.isdisjoint(typed):
+        return dict(changes)
+    replaced_names = [
+        name for name in GPU_SHARING if _find_value(base, f"compute.{name}") is not None
+    ]
+    compute = dict.fromkeys(replaced_names) | typed
+    has_portion = typed.get("gpuPortionRequest") is not None
+    if has_portion or typed.get("gpuMemoryRequest"):
+        # REST wants to be told which of the two ways to share a GPU is meant.
+        compute["gpuRequestType"] = "portion" if has_portion else "memory"
+        if not _find_value(base, "compute.gpuDevicesRequest"):
+            compute.setdefault("gpuDevicesRequest", 1)
+    return {**changes, "compute": compute}
+
+
+def merge_spec(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Body:
+    """Return a spec, or a master's, with what was typed merged over it."""
+    return merge_values(base, complete_gpus(base, changes))
+
+
 def build_master(
     spec: Mapping[str, Any], changes: Mapping[str, Any], fields: Sequence[SubmissionField]
 ) -> Body:
@@ -139,18 +177,71 @@ def build_master(
     In REST a master stands for itself: what it shares with the workers is said twice.
     """
     shared: Body = {}
-    places = [field.place for field in fields if field.is_of_pods]
-    for place in [*places, "storage"]:
-        value: Any = spec
-        for name in place.split("."):
-            value = value.get(name) if isinstance(value, Mapping) else None
+    for place in _list_pod_places(fields):
+        value = _find_value(spec, place)
         if value is not None:
             set_value(shared, place, value)
-    if "gpuDevicesRequest" in changes.get("compute", {}):
-        # Other GPUs than the workers' are not shared in the way that theirs are.
-        for name in ("gpuRequestType", "gpuPortionRequest", "gpuMemoryRequest"):
-            shared.get("compute", {}).pop(name, None)
-    return merge_values(shared, changes)
+    return merge_spec(shared, changes)
+
+
+def change_master(
+    body: Mapping[str, Any],
+    template: Mapping[str, Any],
+    changes: Mapping[str, Any],
+    fields: Sequence[SubmissionField],
+) -> Body:
+    """Return a body whose master has these changes; the template is {} without one.
+
+    They are merged over the body's own master. Where it has none, the master is as the workers are,
+    save in what the template's master differs from the template's workers. Raises UsageProblem.
+    """
+    new_body, master = dict(body), body.get("masterSpec")
+    if master is None:
+        gives_master = any(body.get(name) is not None for name in MASTER_FIELDS)
+        base = {} if gives_master else template
+        if base.get("noMaster"):
+            # The server refuses both together, and says why.
+            new_body["noMaster"] = True
+        workers = merge_values(template.get("spec") or {}, body["spec"])
+        master = build_master(workers, _find_master_differences(base, fields), fields)
+    elif not isinstance(master, Mapping):
+        raise UsageProblem(
+            "The submission's masterSpec is no object: it holds no names with values."
+        )
+    new_body.pop("masterSpecSameAsWorker", None)
+    return new_body | {"masterSpec": merge_spec(master, changes)}
+
+
+def _find_master_differences(
+    template: Mapping[str, Any], fields: Sequence[SubmissionField]
+) -> Body:
+    """Return in what a template's master differs from its workers; null where it has nothing."""
+    master, differences = template.get("masterSpec"), Body()
+    if master is None:
+        return differences
+    pairs = {
+        place: (_find_value(template, f"spec.{place}"), _find_value(master, place))
+        for place in _list_pod_places(fields)
+    }
+    gpu_places = {f"compute.{name}" for name in GPU_AMOUNTS}
+    # Devices and how they are shared are one choice: they differ together.
+    has_own_gpus = any(pairs[place][0] != pairs[place][1] for place in gpu_places)
+    for place, (shared, own) in pairs.items():
+        if shared != own or (has_own_gpus and place in gpu_places):
+            set_value(differences, place, own)
+    return differences
+
+
+def _list_pod_places(fields: Sequence[SubmissionField]) -> list[str]:
+    """Return the places of what a master can have of its own."""
+    return [*(field.place for field in fields if field.is_of_pods), "storage"]
+
+
+def _find_value(body: Any, place: str) -> Any:
+    """Return the value at a dotted place of a body; None where there is none."""
+    for name in place.split("."):
+        body = body.get(name) if isinstance(body, Mapping) else None
+    return body
 
 
 def is_distributed(body: Mapping[str, Any]) -> bool:
@@ -176,8 +267,8 @@ def read_file_body(value: Any) -> Body:
     return body | {"spec": spec}
 
 
-def find_template(session: Session, reference: str) -> Body:
-    """Return a template by its name or id. Raises NotFound and UsageProblem."""
+def get_template(session: Session, reference: str) -> Body:
+    """Return a template with its spec, by its name or id. Raises NotFound and UsageProblem."""
     found = [
         each
         for each in session.list_items(routes.LIST_TEMPLATES, "entries")
@@ -191,7 +282,8 @@ def find_template(session: Session, reference: str) -> Body:
     if len(found) > 1:
         ids = ", ".join(str(each["meta"]["id"]) for each in found[:10])
         raise UsageProblem(f"Several templates are called {reference}.", f"Name its id: {ids}.")
-    return found[0]
+    template: Body = session.call(routes.GET_TEMPLATE, template_id=str(found[0]["meta"]["id"]))
+    return template
 
 
 def complete_body(session: Session, body: Body, project: str) -> Body:

@@ -12,6 +12,7 @@ from muster_cli.commands.invocation import (
     Invocation,
     pass_invocation,
     project_option,
+    read_duration,
     workload_argument,
     workloads_argument,
 )
@@ -164,22 +165,22 @@ def _delete_all(invocation: Invocation, found: list[dict[str, Any]]) -> list[Cli
     show_default=True,
     help="What is waited for.",
 )
-@click.option("--timeout", metavar="DURATION", help="As 90s or 2h; for ever where not given.")
+@click.option(
+    "--timeout",
+    metavar="DURATION",
+    callback=read_duration,
+    help="As 90s or 2h; for ever where not given.",
+)
 @pass_invocation
 def wait_command(
-    invocation: Invocation, workload: str, project: str | None, goal: str, timeout: str | None
+    invocation: Invocation, workload: str, project: str | None, goal: str, timeout: int | None
 ) -> None:
     """Wait until WORKLOAD has come so far.
 
     Exits with 0 when it has, with 1 when it no longer can, and with 124 when the time is over.
     """
     found = actions.get_workload(invocation.session, workload, invocation.choose_project(project))
-    wait_with_reports(
-        invocation,
-        str(found["id"]),
-        goal,
-        timeout=None if timeout is None else float(moments.parse_duration(timeout)),
-    )
+    wait_with_reports(invocation, str(found["id"]), goal, timeout=timeout)
 
 
 def wait_with_reports(

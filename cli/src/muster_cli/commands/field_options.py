@@ -132,12 +132,4 @@ def build_spec(
         if texts:
             built = [submissions.build_volume(volume, text) for text in texts]
             submissions.set_value(spec, volume.place, built)
-    portion = spec.get("compute", {}).get("gpuPortionRequest")
-    if portion is not None:
-        # REST wants to be told which of the two ways to share a GPU is meant.
-        spec["compute"].setdefault("gpuRequestType", "portion")
-        spec["compute"].setdefault("gpuDevicesRequest", 1)
-    elif spec.get("compute", {}).get("gpuMemoryRequest"):
-        spec["compute"].setdefault("gpuRequestType", "memory")
-        spec["compute"].setdefault("gpuDevicesRequest", 1)
     return spec

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from muster_cli.actions import moments
 from muster_cli.errors import CliError
 from muster_cli.output.formats import OutputFormat
 from muster_cli.output.terminal import Terminal, clean_text, open_terminal
@@ -76,6 +77,16 @@ def project_option(command: Decorated) -> Decorated:
     return click.option(
         "-p", "--project", metavar="NAME", help="The project; that of the context."
     )(command)
+
+
+def read_duration(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> int | None:
+    """Return the seconds of an option's duration, before anything is sent. Raises UsageProblem."""
+    # While the shell completes a line, half a duration is no error.
+    if text is None or context.resilient_parsing:
+        return None
+    return moments.parse_duration(text)
 
 
 def watch_options(command: Decorated) -> Decorated:

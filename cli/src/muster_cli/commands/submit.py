@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from muster_cli.actions import moments, submissions, workloads
+from muster_cli.actions import submissions, workloads
 from muster_cli.commands.changes import wait_with_reports
 from muster_cli.commands.documents import load_document
 from muster_cli.commands.field_options import build_options, build_spec, list_fields
-from muster_cli.commands.invocation import Invocation
+from muster_cli.commands.invocation import Invocation, read_duration
 from muster_cli.errors import ExitCode, Refused, UsageProblem
 from muster_cli.fields import Catalogue, Framework, load_catalogue
 from muster_cli.output.formats import OutputFormat, write_value
@@ -20,6 +20,10 @@ from muster_cli.output.workload_columns import POD_COLUMNS, WORKLOAD_COLUMNS
 
 STANDARD = "standard"
 WATCH_SECONDS = 2.0
+GPU_HELP = (
+    "\n\n--gpus alone asks for whole GPUs. --gpu-portion and --gpu-memory keep the number of "
+    "devices that {source} has; where there is none they are of one."
+)
 _FORMATS = [OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.YAML, OutputFormat.NAME]
 
 
@@ -47,7 +51,10 @@ def _list_common_options() -> list[click.Option]:
             ["--wait"], is_flag=True, help="Return when it has ended: 0 if it completed, else 1."
         ),
         click.Option(
-            ["--timeout"], metavar="DURATION", help="How long --wait waits; exits with 124."
+            ["--timeout"],
+            metavar="DURATION",
+            callback=read_duration,
+            help="How long --wait waits; exits with 124.",
         ),
         click.Option(
             ["-o", "--output"],
@@ -114,6 +121,7 @@ def build_kind_command(catalogue: Catalogue, framework: Framework | None) -> cli
             *build_options(fields, catalogue.volumes, has_master=has_master),
         ],
         help=f"Submit {about} called NAME; what follows -- is its command."
+        + GPU_HELP.format(source="the file or template")
         + (
             f"\n\nThe {label} is as the workers are; each flag that is of pods is also there as "
             "--master-..., for it alone."
@@ -155,19 +163,21 @@ def _submit_body(
     invocation = click.get_current_context().find_object(Invocation)
     assert invocation is not None
     base: dict[str, Any] = {}
+    template: dict[str, Any] = {}
     if typed["file"]:
         base = submissions.read_file_body(load_document(typed["file"]))
-    body = submissions.merge_values(base, body)
     if typed["template"]:
-        template = submissions.find_template(invocation.session, typed["template"])
-        body["templateId"] = template["meta"]["id"]
-        body.setdefault("spec", {})
+        template = submissions.get_template(invocation.session, typed["template"])
+        base["templateId"] = template["meta"]["id"]
         distributed = template["architecture"] == "Distributed"
+    # The server merges the body's spec over the template's, which says how GPUs are shared too.
+    given_spec = submissions.merge_values(template.get("spec") or {}, base.get("spec") or {})
+    spec = submissions.complete_gpus(given_spec, body.get("spec", {}))
+    body = submissions.merge_values(base, body | {"spec": spec})
     if distributed is None:
         distributed = submissions.is_distributed(body)
     if master:
-        body["masterSpec"] = submissions.build_master(body["spec"], master, load_catalogue().fields)
-        body.pop("masterSpecSameAsWorker", None)
+        body = submissions.change_master(body, template, master, load_catalogue().fields)
     if typed["name_prefix"]:
         body["useGivenNameAsPrefix"] = True
     if not body.get("name"):
@@ -203,11 +213,10 @@ def send_submission(
     else:
         write_value(submitted, output, invocation.terminal)
     invocation.terminal.flush()
-    timeout = moments.parse_duration(typed["timeout"]) if typed["timeout"] else None
     if typed["watch"]:
         watch_workload(invocation, workload_id)
     elif typed["wait"]:
-        wait_with_reports(invocation, workload_id, "ended", timeout=timeout)
+        wait_with_reports(invocation, workload_id, "ended", timeout=typed["timeout"])
     return submitted
 
 
@@ -261,7 +270,7 @@ def build_copy_command(name: str) -> click.Command:
         )
         body, distributed = submissions.get_submission(session, found)
         body["name"] = new_name
-        body["spec"] = submissions.merge_values(
+        body["spec"] = submissions.merge_spec(
             body["spec"], build_spec(fields, catalogue.volumes, typed)
         )
         if typed["name_prefix"]:
@@ -280,5 +289,6 @@ def build_copy_command(name: str) -> click.Command:
             *build_options(fields, catalogue.volumes, has_master=False),
         ],
         help="Submit WORKLOAD again as NEW_NAME, with the values that flags change.\n\n"
-        "A master that differs from the workers stays as it is.",
+        "A master that differs from the workers stays as it is."
+        + GPU_HELP.format(source="WORKLOAD"),
     )

@@ -197,7 +197,8 @@ def _read_gpu_count(text: str, prefix: str) -> list[str]:
     except ValueError:
         number = -1.0
     if 0 < number < 1:
-        return [f"{prefix}gpu-portion={text}"]
+        # Of one GPU, whatever the workers or a template have.
+        return [f"{prefix}gpus=1", f"{prefix}gpu-portion={text}"]
     if not 0 <= number < MOST_GPUS or number != int(number):
         raise UsageProblem(
             f"{text} is no number of GPUs.", "It is a whole number, or a part of one GPU as 0.5."

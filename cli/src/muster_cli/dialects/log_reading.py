@@ -37,11 +37,11 @@ def _show_logs(call: Call, pod_name: str) -> None:
         raise UsageProblem("--since and --since-time exclude each other.")
     arguments, origins = translate_flags(call)
     arguments += _build_tail(call.get_text("--tail"))
+    text = call.get_text("--wait-timeout")
+    patience = float(moments.parse_duration(text)) if text else WAIT_SECONDS
     session = call.invocation.session
     workload = workloads.get_workload(session, call.get_name(), call.project)
     check_type(workload, call.get_text("--type"))
-    text = call.get_text("--wait-timeout")
-    patience = float(moments.parse_duration(text)) if text else WAIT_SECONDS
     pod = wait_for_log(
         session,
         str(workload["id"]),
