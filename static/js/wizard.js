@@ -14,19 +14,30 @@
     let changed = false;
     let leaving = false;
     let sent = 0;
+    let stamp = Number(form.elements.at.value);
+    // Counts up from what was stored last, by a machine whose clock may be ahead of this one.
+    const raiseStamp = () => {
+      stamp = Math.max(Date.now(), stamp + 1);
+      form.elements.at.value = String(stamp);
+    };
 
     const send = () => {
       window.clearTimeout(timer);
       if (!changed || leaving) return;
       changed = false;
       const mine = ++sent;
-      form.elements.at.value = String(Date.now());
+      raiseStamp();
       fetch(url, { method: "POST", body: new URLSearchParams(new FormData(form)), keepalive: true, credentials: "same-origin" })
         .then((answer) => { if (!answer.ok || answer.redirected) throw new Error(String(answer.status)); })
         // What was typed after this was sent is not stored by it.
         .then(() => { if (mine === sent && !changed) said.textContent = "Saved"; })
         .then(redraw)
-        .catch(() => { changed = true; if (!leaving) said.textContent = "Not saved yet"; });
+        .catch((error) => {
+          changed = true;
+          const isSubmitted = error.message === "409";
+          const text = isSubmitted ? "Not saved: this was submitted already" : "Not saved yet";
+          if (!leaving) said.textContent = text;
+        });
     };
     const later = (event) => {
       if (event.target.form !== form) return;
@@ -42,7 +53,7 @@
     window.addEventListener("pagehide", send);
     form.addEventListener("submit", () => {
       window.clearTimeout(timer);
-      form.elements.at.value = String(Date.now());
+      raiseStamp();
       leaving = true;
       window.setTimeout(() => { document.getElementById("forward").disabled = true; }, 0);
     });

@@ -8,11 +8,14 @@ import pytest
 from django.test import Client
 from django.utils.html import escape
 
+from environments.models import Environment
 from tests.cast import Cast, a_spec
-from tests.workloads.wizarding import Walk, key_of
+from tests.workloads.wizarding import Walk, form_of, key_of
 from workloads import actions
 from workloads.models import Draft, Workload
 from workloads.specs import MasterChanges, decode_spec
+from workloads.views import drafting
+from workloads.views.drafting import MOST_DRAFTS, MOST_EMPTY_DRAFTS
 
 pytestmark = pytest.mark.django_db
 
@@ -197,6 +200,24 @@ def test_what_was_sent_earlier_and_comes_later_changes_nothing(cast: Cast) -> No
     assert walk.draft.data["start"]["name"] == ["new"]
 
 
+def test_a_step_counts_up_from_what_another_machine_stored(cast: Cast) -> None:
+    walk = Walk(cast)
+    walk.client.post(f"{walk.page.request['PATH_INFO']}/typed", {"name": "a", "at": "19000000000"})
+    assert form_of(walk.see("start").page)["at"] == ["19000000000"]
+
+
+def test_a_button_stores_its_form_though_another_clock_was_ahead(cast: Cast) -> None:
+    walk = Walk(cast)
+    typed = f"{walk.page.request['PATH_INFO']}/typed"
+    walk.client.post(typed, {"name": "ahead", "at": "1900"})
+    walk.send_start(name="typed-last", at="1800")
+    assert walk.draft.data["start"]["name"] == ["typed-last"]
+    # Nor does what was sent before the button take its place.
+    walk.client.post(typed, {"name": "sent-before", "at": "1799"})
+    assert walk.draft.data["start"]["name"] == ["typed-last"]
+    assert walk.draft.data["at"]["start"] == 1900
+
+
 def test_back_and_forward_lose_nothing(cast: Cast) -> None:
     walk = Walk(cast).send_start().send_setup(working_dir="/work").send(go="back")
     assert walk.step == "setup"
@@ -303,10 +324,109 @@ def test_a_draft_is_its_owners_only(cast: Cast) -> None:
     assert other.get(f"{below}/assets/environment").status_code == 404
 
 
-def test_an_empty_draft_is_used_again(cast: Cast) -> None:
+def test_two_tabs_are_two_drafts(cast: Cast) -> None:
+    first, second = Walk(cast), Walk(cast)
+    for walk, name in ((first, "exp-a"), (second, "exp-b")):
+        walk.send_start(name=name, configuration="workers-only").send_setup()
+    for walk in (first, second):
+        walk.send()
+    assert {each.name for each in Workload.objects.all()} == {"exp-a", "exp-b"}
+
+
+def test_the_wizard_opened_again_and_again_leaves_few_drafts_and_those_with_input(
+    cast: Cast,
+) -> None:
+    typed = Walk(cast).send_start().draft
     walk = Walk(cast)
-    walk.client.get("/workloads/new")
-    assert Draft.objects.count() == 1
+    for _ in range(MOST_DRAFTS):
+        walk.client.get("/workloads/new")
+    assert Draft.objects.filter(data={}).count() == MOST_EMPTY_DRAFTS
+    assert Draft.objects.filter(pk=typed.pk).exists()
+
+
+def test_what_is_typed_into_a_submitted_draft_is_not_said_to_be_saved(cast: Cast) -> None:
+    walk = Walk(cast).send_start().send_setup().send()
+    below = f"/workloads/new/{walk.draft.pk}"
+    walk.send()
+    assert walk.client.post(f"{below}/setup/typed", {"command": "x", "at": "5"}).status_code == 409
+
+
+@pytest.mark.parametrize("step", ["setup", "review"])
+def test_a_submitted_draft_leads_to_the_workload_that_it_became(cast: Cast, step: str) -> None:
+    walk = Walk(cast).send_start().send_setup().send()
+    address = f"/workloads/new/{walk.draft.pk}/{step}"
+    walk.send()
+    for answer in (
+        walk.client.get(address, follow=True),
+        walk.client.post(address, {"command": "x"}, follow=True),
+    ):
+        assert answer.request["PATH_INFO"] == "/workloads"
+        assert "This was submitted already as train1." in answer.content.decode()
+
+
+def test_a_submission_that_comes_while_another_is_made_names_its_workload(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walk = Walk(cast).send_start().send_setup().send()
+    read_before = walk.draft
+    walk.send()
+    Workload.objects.update(name="renamed")
+    monkeypatch.setattr(drafting, "get_draft", lambda request, key: read_before)
+    answer = walk.client.post(f"/workloads/new/{read_before.pk}/review", follow=True)
+    assert "This was submitted already as renamed." in answer.content.decode()
+    assert Workload.objects.count() == 1
+
+
+def test_an_environment_that_changes_after_the_review_is_shown_before_it_is_launched(
+    cast: Cast,
+) -> None:
+    walk = Walk(cast).send_start().send_setup().send()
+    Environment.objects.filter(name="allreduce").update(image="team/other:9")
+    walk.send()
+    assert walk.page.status_code == 409
+    assert "Not submitted: it is not what the page showed before" in walk.text
+    assert "<code>team/other:9</code>" in walk.text
+    assert not Workload.objects.exists()
+    walk.send()
+    spec = decode_spec(Workload.objects.get().spec)
+    assert spec.setup.environment.image == "team/other:9"
+
+
+def test_a_draft_that_changes_in_another_tab_is_reviewed_again(cast: Cast) -> None:
+    walk = Walk(cast).send_start().send_setup().send()
+    below = f"/workloads/new/{walk.draft.pk}"
+    typed = walk.draft.data["setup"] | {"workers": ["7"]}
+    walk.client.post(f"{below}/setup/typed", typed)
+    assert walk.send().page.status_code == 409
+    walk.send()
+    assert decode_spec(Workload.objects.get().spec).workers == 7
+
+
+def test_what_is_stored_while_a_draft_is_submitted_is_reviewed_first(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walk = Walk(cast).send_start().send_setup().send()
+    read_before, later = walk.draft, walk.draft
+    later.data["setup"]["workers"] = ["7"]
+    later.save()
+    monkeypatch.setattr(drafting, "get_draft", lambda request, key: read_before)
+    assert walk.send().page.status_code == 409
+    assert walk.page.context["spec"].workers == 7
+    assert not Workload.objects.exists()
+
+
+def test_a_review_that_does_not_say_what_it_showed_is_shown_again(cast: Cast) -> None:
+    walk = Walk(cast).send_start().send_setup().send()
+    assert walk.client.post(walk.page.request["PATH_INFO"]).status_code == 409
+    assert not Workload.objects.exists()
+
+
+def test_an_environment_deleted_after_the_review_opens_its_step(cast: Cast) -> None:
+    walk = Walk(cast).send_start().send_setup().send()
+    Environment.objects.filter(name="allreduce").delete()
+    walk.send()
+    assert walk.page.status_code == 422
+    assert "environment_choice_error" in walk.text
 
 
 def test_a_viewer_is_told_why_not(cast: Cast) -> None:

@@ -19,8 +19,12 @@ APPLIED_TEMPLATE = "template"
 """The key of a draft's data with the template that was filled in."""
 NEW_TEMPLATE = "making"
 """The key of a draft's data with the template that it is to become."""
+TYPED_STEPS = "typed"
+"""The key of a draft's data with the steps that were typed before a template took their place."""
 ASSET_NAMES = "names"
 """The key of a template's form with the names of the chosen assets, by their ids."""
+FILLED_STEPS = ("setup", "master")
+"""The steps whose typed values a template's take the place of."""
 TEMPLATE_START_FIELDS = tuple(each.name for each in FIELDS.values() if each.place is Place.START)
 ASSET_NOUNS = {
     "environment_choice": "environment",
@@ -80,7 +84,8 @@ class MissingAsset:
 def apply_template(data: Mapping[str, Any], template: Template) -> dict[str, Any]:
     """Return a draft's data with a template filled in.
 
-    The template's values replace what was typed into the steps that it fills.
+    The template's values replace what was typed into the steps that it fills; the draft keeps the
+    typed values for `remove_template`.
     """
     form: Mapping[str, Any] = template.form
     start = data.get("start", {}) | {
@@ -88,7 +93,11 @@ def apply_template(data: Mapping[str, Any], template: Template) -> dict[str, Any
         for name, values in form.get("start", {}).items()
         if name in TEMPLATE_START_FIELDS
     }
-    merged = {name: value for name, value in data.items() if name not in ("setup", "master")}
+    merged = {name: value for name, value in data.items() if name not in FILLED_STEPS}
+    typed_steps = {name: data[name] for name in FILLED_STEPS if name in data}
+    # While a template is applied its values stand there, and what was typed is kept already.
+    if typed_steps and APPLIED_TEMPLATE not in data:
+        merged[TYPED_STEPS] = typed_steps
     merged |= {
         "start": start | {"template": [str(template.pk)]},
         "setup": setup_form.build_setup_defaults() | form.get("setup", {}),
@@ -111,10 +120,17 @@ def serialize_template(template: Template) -> dict[str, Any]:
 def remove_template(data: Mapping[str, Any], *, is_there: bool) -> dict[str, Any]:
     """Return a draft's data without its template.
 
-    Its values go too, unless the template does not exist any more: nobody chose to lose them then.
+    Its values give way to those that were typed before it, or to the defaults; unless the template
+    does not exist any more: nobody chose to lose its values then.
     """
-    removed = (APPLIED_TEMPLATE, "setup", "master") if is_there else (APPLIED_TEMPLATE,)
-    return {name: value for name, value in data.items() if name not in removed}
+    kept = {
+        name: value for name, value in data.items() if name not in (APPLIED_TEMPLATE, TYPED_STEPS)
+    }
+    if not is_there:
+        return kept
+    typed_steps: Mapping[str, Any] = data.get(TYPED_STEPS, {})
+    unfilled = {name: value for name, value in kept.items() if name not in FILLED_STEPS}
+    return {**unfilled, **typed_steps}
 
 
 def find_missing_assets(

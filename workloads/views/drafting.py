@@ -9,9 +9,9 @@ from typing import Any
 
 from django.contrib import messages
 from django.db import transaction
-from django.db.models import Q
-from django.http import Http404
-from django.shortcuts import get_object_or_404
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
 
 from console.errors import UserError
 from console.texts import parse_number
@@ -44,26 +44,38 @@ PROJECT_PARAMETER = "project"
 """The parameter of a copy's address with the number of the project where it is to be launched."""
 MOST_DRAFTS = 50
 """Drafts of one person; the oldest are deleted when there are more."""
+MOST_EMPTY_DRAFTS = 10
+"""Drafts of one person into which nothing was typed; the oldest are deleted when there are more."""
 
 
 def create_draft(user: User, data: dict[str, Any]) -> Draft:
-    """Create a draft with this data; an empty one that exists already is used again."""
+    """Create a draft with this data, and delete the person's oldest drafts where there are many."""
     drafts = Draft.objects.filter(user=user)
-    draft: Draft | None = None if data else drafts.filter(data={}).first()
-    if draft is None:
-        draft = Draft.objects.create(user=user, data=data)
-        old = list(
-            drafts.order_by("-updated_at").values_list("pk", flat=True)[
-                MOST_DRAFTS : MOST_DRAFTS * 2
-            ]
-        )
-        drafts.filter(pk__in=old).delete()
+    # An empty draft is not used again: another tab may be open with it, whose input would mix.
+    draft = Draft.objects.create(user=user, data=data)
+    _delete_oldest(drafts.filter(data={}), MOST_EMPTY_DRAFTS)
+    _delete_oldest(drafts, MOST_DRAFTS)
     return draft
+
+
+def _delete_oldest(drafts: QuerySet[Draft], most: int) -> None:
+    """Delete those that were not changed for the longest time, so that at most `most` are left."""
+    by_age = drafts.order_by("-updated_at").values_list("pk", flat=True)
+    drafts.filter(pk__in=list(by_age[most : most * 2])).delete()
 
 
 def get_draft(request: Request, key: uuid.UUID) -> Draft:
     """Return one of the person's own drafts. Raises Http404."""
     return get_object_or_404(Draft, pk=key, user=request.user)
+
+
+def redirect_submitted(request: Request, draft: Draft) -> HttpResponse:
+    """Redirect from a submitted draft to the workloads, with a message that names its workload."""
+    visible = Workload.objects.visible_to(request.user).filter(pk=draft.data[SUBMITTED])
+    name = visible.values_list("name", flat=True).first()
+    text = f"This was submitted already as {name}." if name else "This was submitted already."
+    messages.info(request, f"{text} Begin a new training to submit another.")
+    return redirect("workloads")
 
 
 def build_copy_data(request: Request, key: str) -> dict[str, Any]:

@@ -4,6 +4,8 @@ Input is stored before it is validated.
 """
 
 import contextlib
+import hashlib
+import json
 import shlex
 import uuid
 from typing import Any
@@ -27,7 +29,7 @@ from projects.impersonation import writes_on_get
 from projects.permissions import Entity, Permission, Verb
 from workloads import actions, workload_manifests
 from workloads.forms.draft_content import keep_other_kinds
-from workloads.forms.draft_templates import APPLIED_TEMPLATE, NEW_TEMPLATE
+from workloads.forms.draft_templates import APPLIED_TEMPLATE, NEW_TEMPLATE, TYPED_STEPS
 from workloads.forms.pod_form import PodForm
 from workloads.forms.setup_descriptions import (
     describe_compute,
@@ -45,7 +47,7 @@ from workloads.preflight import Answer, check_submission
 from workloads.queries.read_only_mounts import are_mounts_enforced
 from workloads.rest.submit_command import build_submit_command
 from workloads.rest.writing import build_rest_body, get_rest_path
-from workloads.specs import Problem, VolumeAccess
+from workloads.specs import Problem, VolumeAccess, encode_spec
 from workloads.views import drafting
 from workloads.views.describing import UNENFORCED, describe_spec, has_read_only_mounts
 from workloads.views.drafting import SUBMITTED
@@ -53,6 +55,8 @@ from workloads.views.machine_picture import MachinePicture, build_judged_picture
 
 BUTTONS = ("go", "add", "remove", "take")
 STORED_AT = "at"
+REVIEWED_SPEC = "reviewed_spec"
+"""The review's field with the digest of what it shows."""
 
 
 @writes_on_get
@@ -95,9 +99,9 @@ def wizard_step(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
     """Show one step as it was left, or store it and go on."""
     saved_draft, current_step = drafting.get_draft(request, draft), _parse_step(step)
     if SUBMITTED in saved_draft.data:
-        return redirect("workloads")
+        return drafting.redirect_submitted(request, saved_draft)
     if current_step is not Step.START:
-        drafting.apply_chosen_template(saved_draft, request.user)
+        _apply_chosen_template(request, saved_draft)
     if request.method == "POST":
         return (
             _submit_draft(request, saved_draft)
@@ -114,19 +118,19 @@ def wizard_step(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
 
 @require_POST
 def save_step(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
-    """Store the input so far, without validation.
+    """Store the input so far, without validation. 409 where the draft was submitted meanwhile.
 
     The page's script calls it while somebody types.
     """
     saved_draft, current_step = drafting.get_draft(request, draft), _parse_step(step)
-    if current_step is not Step.REVIEW and SUBMITTED not in saved_draft.data:
+    if current_step is not Step.REVIEW:
         _store_step(
             saved_draft,
             current_step,
             parse_typed(request.POST, BUTTONS),
             request.POST.get(STORED_AT, ""),
         )
-    return HttpResponse(status=204)
+    return HttpResponse(status=409 if SUBMITTED in saved_draft.data else 204)
 
 
 @require_GET
@@ -173,27 +177,44 @@ def _parse_step(word: str) -> Step:
         raise Http404("The wizard has no such step.") from None
 
 
-def _store_step(draft: Draft, step: Step, typed_values: TypedValues, at: str = "") -> None:
+def _apply_chosen_template(request: Request, draft: Draft) -> bool:
+    """Fill in the template that is chosen in the first step. Return whether the choice changed.
+
+    A message says so where its values take the place of typed ones.
+    """
+    had_typed_steps = TYPED_STEPS in draft.data
+    is_changed = drafting.apply_chosen_template(draft, request.user)
+    if not had_typed_steps and TYPED_STEPS in draft.data:
+        messages.info(
+            request,
+            "The template's values took the place of what you typed. Choose “Start from scratch” "
+            "in the first step to bring it back.",
+        )
+    return is_changed
+
+
+def _store_step(
+    draft: Draft, step: Step, typed_values: TypedValues, at: str, *, is_button_press: bool = False
+) -> None:
     """Store the input of one step.
 
     `at` counts up in the browser, so that a request that was sent earlier and comes later changes
-    nothing.
+    nothing. A pressed button stores its form whatever its `at`.
     """
-    stored_at = parse_number(at, 15)
+    sent_at = parse_number(at, 15) or 0
     with transaction.atomic():
         # Saves of the page's script run beside the one of a button: each changes only its own step.
         fresh = Draft.objects.select_for_update().get(pk=draft.pk)
         stored_times = fresh.data.get(STORED_AT, {})
-        if SUBMITTED not in fresh.data and (
-            not stored_at or stored_at >= stored_times.get(step, 0)
-        ):
+        stored_at = stored_times.get(step.value, 0)
+        # The clock of another machine may have been ahead: what a person sends off counts anyway.
+        is_newest = is_button_press or not sent_at or sent_at >= stored_at
+        if SUBMITTED not in fresh.data and is_newest:
             before = fresh.data.get(step.value, {})
             fresh.data[step.value] = (
                 keep_other_kinds(typed_values, before) if step is Step.SETUP else typed_values
             )
-            fresh.data[STORED_AT] = stored_times | {
-                step.value: stored_at or stored_times.get(step, 0)
-            }
+            fresh.data[STORED_AT] = stored_times | {step.value: max(sent_at, stored_at)}
             fresh.save(update_fields=["data", "updated_at"])
     draft.data = fresh.data
 
@@ -212,9 +233,10 @@ def _leave_step(request: Request, draft: Draft, step: Step) -> HttpResponse:
         typed_values = add_row(typed_values, form.rows[request.POST["add"]])
     elif removed := request.POST.get("remove"):
         typed_values = remove_row(typed_values, removed)
-    _store_step(draft, step, typed_values, request.POST.get(STORED_AT, ""))
+    sent_at = request.POST.get(STORED_AT, "")
+    _store_step(draft, step, typed_values, sent_at, is_button_press=True)
     target = request.POST.get("go", "")
-    if step is Step.START and drafting.apply_chosen_template(draft, request.user):
+    if step is Step.START and _apply_chosen_template(request, draft):
         filling = WizardDraft(draft.data, request.user)
     if "add" in request.POST or "remove" in request.POST:
         return redirect("wizard", draft.pk, step.value)
@@ -267,6 +289,7 @@ def _render_step(
         "step": step,
         "stepper": stepper,
         "first": at == 0,
+        "stored_at": draft.data.get(STORED_AT, {}).get(step.value, 0),
     }
     context["label"] = filling.get_step_label(step)
     context["form"] = filling.get_form(step) if step is not Step.REVIEW else None
@@ -276,7 +299,7 @@ def _render_step(
             filling.project.cluster
         )
     if step is Step.REVIEW:
-        context |= _build_review_context(request, filling)
+        context |= _build_review_context(request, filling) | {"is_late": status == 409}
         context["may_save_template"] = request.user.rights.may_anywhere(
             Permission(Entity.TEMPLATES, Verb.CREATE)
         )
@@ -291,6 +314,7 @@ def _build_review_context(request: Request, filling: WizardDraft) -> dict[str, A
     enforces = not has_read_only_mounts(spec) or are_mounts_enforced(project.cluster)
     return {
         "spec": spec,
+        "reviewed_spec": _compute_spec_digest(judged),
         "picture": build_picture(spec),
         "project": project,
         "totals": spec.totals,
@@ -329,6 +353,12 @@ def _build_review_context(request: Request, filling: WizardDraft) -> dict[str, A
     }
 
 
+def _compute_spec_digest(judged: Judgement) -> str:
+    """Return a digest of what would be launched: the judged spec and its project."""
+    content = json.dumps([judged.project.pk, encode_spec(judged.spec)], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
 def _build_yaml(judged: Judgement) -> str:
     """Return the submission's objects on its cluster as YAML.
 
@@ -349,7 +379,10 @@ def _build_curl(request: Request, judged: Judgement) -> str:
 
 
 def _submit_draft(request: Request, draft: Draft) -> HttpResponse:
-    """Launch the draft, once however often it is asked; or show the step with errors."""
+    """Launch the draft, once however often it is asked; or show the step with errors.
+
+    Shows the review again where it showed something else than would be launched now.
+    """
     if request.POST.get("go") == "back":
         return redirect(
             "wizard",
@@ -361,23 +394,27 @@ def _submit_draft(request: Request, draft: Draft) -> HttpResponse:
         return _render_step(request, draft, filling, wrong, status=422)
     if filling.new_template is not None:
         return redirect("wizard-template", draft.pk)
-    assert filling.project is not None
-    spec = filling.build_spec()
+    judged = filling.judge()
+    assert judged is not None
+    is_reviewed = request.POST.get(REVIEWED_SPEC) == _compute_spec_digest(judged)
     try:
         with transaction.atomic():
             # A second click waits here, and finds the draft submitted.
             fresh = Draft.objects.select_for_update().get(pk=draft.pk)
             if SUBMITTED in fresh.data:
-                return redirect("workloads")
-            workload = actions.submit(
-                spec,
-                project=filling.project,
-                user=request.user,
-                assets=filling.used_assets,
-                judgement=filling.judge(),
-            )
-            fresh.data = {SUBMITTED: str(workload.pk)}
-            fresh.save(update_fields=["data", "updated_at"])
+                return drafting.redirect_submitted(request, fresh)
+            # Another tab may have stored something since the draft was read.
+            is_reviewed = is_reviewed and fresh.data == draft.data
+            if is_reviewed:
+                workload = actions.submit(
+                    filling.build_spec(),
+                    project=judged.project,
+                    user=request.user,
+                    assets=filling.used_assets,
+                    judgement=judged,
+                )
+                fresh.data = {SUBMITTED: str(workload.pk)}
+                fresh.save(update_fields=["data", "updated_at"])
     except Clash as clash:
         filling.report_taken_name(clash.text)
         return _render_step(request, draft, filling, Step.START, status=422)
@@ -390,5 +427,16 @@ def _submit_draft(request: Request, draft: Draft) -> HttpResponse:
             min(steps, key=filling.steps.index, default=get_step("name")),
             status=422,
         )
+    if not is_reviewed:
+        return _show_review_again(request, fresh)
     messages.success(request, f"{workload.name} was submitted. It shows here as it starts.")
     return redirect("workloads")
+
+
+def _show_review_again(request: Request, draft: Draft) -> HttpResponse:
+    """Show the review as it is now, or the first step that became invalid."""
+    filling = WizardDraft(draft.data, request.user)
+    wrong = filling.find_invalid_step(Step.REVIEW)
+    if wrong is not None:
+        return _render_step(request, draft, filling, wrong, status=422)
+    return _render_step(request, draft, filling, Step.REVIEW, status=409)
