@@ -83,7 +83,7 @@ def save_template(request: Request, draft: uuid.UUID) -> HttpResponse:
     """Ask for the template's name, scope and locked fields; then create or change it."""
     saved_draft = drafting.get_draft(request, draft)
     if SUBMITTED in saved_draft.data:
-        return redirect("workloads")
+        return drafting.redirect_submitted(request, saved_draft)
     drafting.apply_chosen_template(saved_draft, request.user)
     filling = WizardDraft(saved_draft.data, request.user)
     if (wrong := filling.find_invalid_step(Step.REVIEW)) is not None:
