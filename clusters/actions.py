@@ -18,8 +18,10 @@ from clusters.models import Cluster, ConnectionWay, PrometheusSignIn
 from clusters.tasks import heartbeat
 from console.errors import Clash, UserError
 from projects import audit, project_removal
+from projects.access import require
 from projects.audit import Event
 from projects.models import Project, User
+from projects.permissions import Entity, Verb
 from projects.scopes import cluster_scope
 
 CREDENTIAL_FIELDS = {
@@ -65,7 +67,12 @@ def reconnect(
     way: str = ConnectionWay.KUBECONFIG,
     user: User | None = None,
 ) -> None:
-    """Replace the credentials of the cluster. Raises UserError for unusable ones."""
+    """Replace the credentials of the cluster.
+
+    Raises UserError for unusable ones, and NotAllowed for those of the cluster that Muster runs in.
+    """
+    if user is not None:
+        require_way(cluster, way, user)
     access = _validate_access(way, kubeconfig, cluster.is_local)
     # All of it was found with the old credentials: steps may try again at once, and the heartbeat
     # probes the cluster anew.
@@ -78,6 +85,16 @@ def reconnect(
         _update_cluster(cluster, server=access.server, way=way, kubeconfig=kubeconfig, **unknown)
         _record(Event.UPDATE, cluster, user, before, after)
     heartbeat.enqueue(str(cluster.pk))
+
+
+def require_way(cluster: Cluster, way: str, user: User) -> None:
+    """Check that a user may connect a cluster in this way. Raises NotAllowed.
+
+    Muster's own service account is no credential of one cluster's administrators: it is given out
+    by who may add clusters.
+    """
+    if way == ConnectionWay.INSIDE and cluster.way != ConnectionWay.INSIDE:
+        require(user, Verb.CREATE, Entity.CLUSTERS)
 
 
 def rename(cluster: Cluster, name: str, *, user: User | None = None) -> None:

@@ -206,8 +206,9 @@ def _is_secret_current(secret: Object, body: Object) -> bool:
 def _find_leftover_projects(
     cluster: Cluster, projects: list[Project], objects: Iterable[Object], installation: str
 ) -> set[int]:
-    """Return the deleted projects of which an object exists: it was written during their
-    removal.
+    """Return the deleted projects of which an object exists: it was written during their removal.
+
+    Of several of one name it is the newest.
     """
     names = {each.name for each in projects}
     strays = set(_find_stray_titles(objects, names, installation))
@@ -216,7 +217,7 @@ def _find_leftover_projects(
         if strays
         else Project.objects.none()
     )
-    return set(deleted.values_list("pk", flat=True))
+    return set(dict(deleted.order_by("pk").values_list("name", "pk")).values())
 
 
 def _find_stray_titles(

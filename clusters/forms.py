@@ -26,7 +26,7 @@ from clusters.project_places import (
     list_node_pools,
 )
 from console import edit_conflicts
-from console.errors import Clash
+from console.errors import Clash, NotAllowed
 from console.form_widgets import SuggestingInput
 from console.texts import is_dns_label, join_first
 from projects import access, audit, quotas, seams
@@ -35,6 +35,7 @@ from projects.permissions import Entity, Permission, Verb
 from projects.quotas import GibField, SharesForm, make_amount_field
 from projects.scopes import TENANT, cluster_scope, department_scope, project_scope
 
+DELETE_PROJECTS = Permission(Entity.PROJECTS, Verb.DELETE)
 PREEMPTIBLE, NON_PREEMPTIBLE = "preemptible", "non-preemptible"
 
 
@@ -186,6 +187,9 @@ class ProjectChangeForm(SharesForm):
             )
             self.add_error("department", f"{text} {where}")
             return
+        if self.row is not None and not self._may_move(self.row, department):
+            self.add_error("department", _describe_takeover(self.row, department))
+            return
         for field, wrong in quotas.find_laxer_limits(given, department):
             self.add_error(field, wrong)
 
@@ -195,6 +199,20 @@ class ProjectChangeForm(SharesForm):
         cluster = self._find_cluster(given)
         above = [department_scope(department), *([cluster_scope(cluster.pk)] if cluster else [])]
         return any(self.user.rights.may(CREATE_PROJECTS, scope) for scope in above)
+
+    def _may_move(self, project: Project, department: Department) -> bool:
+        """Return whether the user may take a project to a department, and gains nothing by it.
+
+        Who may do more there would else do it in the project, to all that runs in it
+        (docs/access.md).
+        """
+        if project.department_id == department.pk:
+            return True
+        rights = self.user.rights
+        above = (department_scope(project.department), cluster_scope(project.cluster_id))
+        may_take = any(rights.may(DELETE_PROJECTS, scope) for scope in above)
+        gained = rights.permissions_in(department_scope(department))
+        return may_take and gained <= rights.permissions_in(project_scope(project))
 
     def _may_create_department(self, given: Mapping[str, Any]) -> bool:
         """Return whether the project may be in a new department. Only its cluster is above
@@ -276,6 +294,10 @@ class ProjectChangeForm(SharesForm):
         project.default_preemptible = self.cleaned_data["default_preemptibility"] != NON_PREEMPTIBLE
         name = self.cleaned_data["department"]
         department = Department.objects.there().filter(name=name).first()
+        is_new = self.row is None
+        if department is not None and not (is_new or self._may_move(project, department)):
+            # It went to another department since the form was checked.
+            raise NotAllowed(_describe_takeover(project, department))
         if department is None:
             access.require(self.user, Verb.CREATE, Entity.DEPARTMENTS)
             department = Department.objects.create(name=name)
@@ -290,6 +312,14 @@ class ProjectChangeForm(SharesForm):
                 after=audit_values,
             )
         project.department = department
+
+
+def _describe_takeover(project: Project, department: Department) -> str:
+    return (
+        f"You cannot move {project.name} to {department.name}: you may not delete projects in "
+        f"{project.department.name}, or may do more in {department.name} than in {project.name}. "
+        "Ask a system administrator to move it."
+    )
 
 
 _CHANGED_COLUMNS = [

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from decimal import ROUND_DOWN, Decimal
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -173,6 +173,8 @@ def check(cluster_id: str) -> None:
 def provision(project_id: int) -> None:
     """Make the namespace and Queues of a project as its row says, or store the reason in
     `sync_error`.
+
+    Where too many threads wait for silent clusters already, a later heartbeat finds the difference.
     """
     project = (
         Project.objects.there()
@@ -180,8 +182,11 @@ def provision(project_id: int) -> None:
         .filter(pk=project_id)
         .first()
     )
-    if project is not None:
-        project_provisioning.provision_project(project)
+    if project is None:
+        return
+    with claim_silent_thread(project.cluster) as may_ask:
+        if may_ask:
+            project_provisioning.provision_project(project)
 
 
 @step
@@ -201,11 +206,11 @@ def remove_deleted_project(project_id: int, looks: int = 0) -> None:
             if is_claimed
             else None
         )
-        if (
-            project is not None
-            and (seconds := project_removal.remove_project(project))
-            and looks > 0
-        ):
+        if project is None:
+            return
+        with claim_silent_thread(project.cluster) as may_ask:
+            seconds = project_removal.remove_project(project) if may_ask else 0
+        if seconds and looks > 0:
             remove_deleted_project.enqueue_after(seconds, project_id, looks - 1)
 
 
@@ -228,9 +233,20 @@ def _repair_projects(client: Client, cluster: Cluster) -> None:
         provision.enqueue(project_id)
     # A provisioning that ran beside the removal may have written objects after it: the project is
     # removed again.
-    Project.objects.filter(pk__in=differences.leftover_projects).update(removed_at=None)
-    for project_id in sorted(leaving | differences.leftover_projects)[:MAX_PROJECTS]:
+    leftover = {each for each in differences.leftover_projects if _begin_removal_again(each)}
+    for project_id in sorted(leaving | leftover)[:MAX_PROJECTS]:
         remove_deleted_project.enqueue(project_id)
+
+
+def _begin_removal_again(project_id: int) -> bool:
+    """Mark a removed project as leaving; False where another one has its namespace or Queue now."""
+    try:
+        with transaction.atomic():
+            Project.objects.filter(pk=project_id).update(removed_at=None)
+    except IntegrityError:
+        log.warning("project %s left objects that another project has taken over", project_id)
+        return False
+    return True
 
 
 def record_answer(cluster_id: uuid.UUID, version: str = "") -> None:

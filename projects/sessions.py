@@ -20,7 +20,7 @@ from django.utils.crypto import constant_time_compare
 from console.errors import UserError
 from projects import access, audit, granting
 from projects.audit import Event
-from projects.models import User
+from projects.models import SignInRequest, User
 from projects.permissions import Entity, Verb
 
 MAX_SESSIONS = 50
@@ -133,9 +133,11 @@ def end_session(user: User, pk: int) -> bool:
 def end_all_sessions(user: User, *, except_key: str | None = None) -> int:
     """End the user's sessions but that of `except_key`; return how many there were.
 
-    Their refresh tokens end with them.
+    Their refresh tokens end with them, and so do codes of programs that were confirmed and not
+    claimed yet.
     """
     User.objects.filter(pk=user.pk).update(sign_outs=F("sign_outs") + 1)
+    SignInRequest.objects.filter(user=user).delete()
     keys = list(
         UserSession.objects.filter(user=user)
         .exclude(session_key=except_key or "")

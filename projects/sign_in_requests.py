@@ -119,6 +119,8 @@ def claim_token_owner(secret: str) -> User | None:
         raise NotAllowed(f"{row.user.username} denied the code.")
     if not row.user.is_active:
         raise NotAllowed(f"{row.user.username} cannot sign in any more.")
+    if row.user.must_change_password:
+        raise NotAllowed(f"{row.user.username} has to choose a new password first, on a page.")
     owner: User = row.user
     return owner
 

@@ -14,7 +14,6 @@ from clusters import actions, cluster_twins, connection_trial
 from clusters.cluster_forms import STORED_WAY, ClusterChangeForm, ClusterForm
 from clusters.connection_trial import ConnectionTrial
 from clusters.models import Cluster
-from clusters.querysets import ClusterQuerySet
 from console.errors import UserError
 from console.http import redirect_with_message
 from console.questions import Question, render_question
@@ -169,16 +168,15 @@ def _render_trial(request: Request, form: ClusterForm, cluster: Cluster | None) 
     """Render how the connection trial went: a part of the page with scripts, else in the form as it
     was typed.
     """
-    trial = _run_trial(form, cluster, Cluster.objects.visible_to(request.user))
+    trial = _run_trial(form, cluster, request.user)
     if request.htmx:
         return render(request, "clusters/_trial.html", {"trial": trial, "form": form})
     return _render_form(request, form, cluster, trial)
 
 
-def _run_trial(
-    form: ClusterForm, cluster: Cluster | None, visible: ClusterQuerySet
-) -> ConnectionTrial | None:
+def _run_trial(form: ClusterForm, cluster: Cluster | None, user: User) -> ConnectionTrial | None:
     """Try the typed connection; None where it cannot be tried. A trial needs no name."""
+    visible = Cluster.objects.visible_to(user)
     form.is_valid()
     form.errors.pop("name", None)
     if form.errors:
@@ -186,6 +184,8 @@ def _run_trial(
     if cluster is not None and form.cleaned_data["way"] == STORED_WAY:
         return connection_trial.try_stored_connection(cluster, visible)
     way, kubeconfig = form.credentials
+    if cluster is not None:
+        actions.require_way(cluster, way, user)
     return connection_trial.try_connection(way, kubeconfig, visible, cluster=cluster)
 
 

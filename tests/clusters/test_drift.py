@@ -6,13 +6,14 @@ from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
+from django.utils import timezone
 
 from clusters import connections, drift, project_provisioning, tasks
 from clusters.kube import calls
 from clusters.kube.client import Client
-from clusters.kube.resources import NAMESPACES, QUEUES
+from clusters.kube.resources import NAMESPACES, QUEUES, Resource
 from clusters.models import Cluster
-from projects.models import Department, Project
+from projects.models import Department, Installation, Project
 from tests.cast import Cast
 from tests.cluster import LocalKube
 from tests.clusters.provisioning import (
@@ -182,3 +183,36 @@ def test_a_cluster_that_fails_meanwhile_stops_no_heartbeat(
         relay.lead_cluster_here(live_cast.cluster)
         tasks.heartbeat(str(live_cast.cluster.pk))
     assert Cluster.objects.get(pk=live_cast.cluster.pk).last_seen_at is not None
+
+
+def test_what_a_project_of_a_name_left_that_was_deleted_twice_stops_no_heartbeat(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, requested_steps: list[tuple[str, str]]
+) -> None:
+    now = timezone.now()
+    old = [
+        Project.objects.create(
+            name="old",
+            department=cast.research,
+            cluster=cast.cluster,
+            namespace="muster-old",
+            queue="old",
+            deleted_at=now,
+            removed_at=now,
+        )
+        for _ in range(2)
+    ]
+    owner = project_provisioning.build_project_owner(old[0], Installation.own_key())
+    left = {("", "muster-old"): {"metadata": {"name": "muster-old", "labels": owner.labels}}}
+
+    def fetch_objects(client: object, resource: Resource, *more: str) -> dict[object, object]:
+        return left if resource is NAMESPACES else {}
+
+    monkeypatch.setattr(drift, "_fetch_objects", fetch_objects)
+    tasks._repair_projects(None, cast.cluster)  # type: ignore[arg-type]
+    assert [step for step in requested_steps if step[0] == "remove_deleted_project"] == [
+        ("remove_deleted_project", str(old[1].pk))
+    ]
+    Project.objects.filter(pk=old[1].pk).update(removed_at=now)
+    Project.objects.filter(pk=old[0].pk).update(removed_at=None)
+    tasks._repair_projects(None, cast.cluster)  # type: ignore[arg-type]
+    assert Project.objects.get(pk=old[1].pk).removed_at == now

@@ -4,16 +4,26 @@ or over REST.
 
 import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 from django.test import Client
 from django.utils import timezone
 
+from clusters.models import ConnectionWay
 from projects import actions, custom_roles, granting, personal_keys, tokens
-from projects.models import AccessRule, CustomRole, PersonalKey, ServiceAccount, User
-from projects.permissions import DEPARTMENT, L1, PROJECT, ROLES, SYSTEM, VIEWER
-from projects.scopes import TENANT, department_scope, project_scope
+from projects.models import (
+    AccessRule,
+    CustomRole,
+    Department,
+    PersonalKey,
+    ServiceAccount,
+    User,
+)
+from projects.permissions import DEPARTMENT, L1, MANAGER, PROJECT, ROLES, SYSTEM, VIEWER
+from projects.scopes import TENANT, cluster_scope, department_scope, project_scope
 from tests.api.calling import Caller
 from tests.cast import PASSWORD, Cast
 
@@ -385,3 +395,60 @@ def test_a_password_of_a_person_is_never_a_way_in_for_their_keys(cast: Cast) -> 
     token("pk-0000", "x", 403)
     assert set(ROLES) >= {L1}
     assert json.dumps(Caller(cast.bob)("GET", "/access-keys")).count("secret") == 0
+
+
+def move(by: User, cast: Cast, department: Department, status: int) -> Any:
+    return Caller(User.objects.get(pk=by.pk))(
+        "PATCH",
+        f"/org-unit/projects/{cast.team_a.pk}",
+        {"departmentId": str(department.pk)},
+        status=status,
+    )
+
+
+def test_a_project_is_not_taken_over_by_moving_it_to_ones_own_department(cast: Cast) -> None:
+    eve = User.objects.create(username="eve")
+    own = Department.objects.create(name="own")
+    granting.grant_role(DEPARTMENT, to=eve, scope=department_scope(own), by=cast.alice)
+    granting.grant_role(MANAGER, to=eve, scope=department_scope(cast.research), by=cast.alice)
+    assert "You cannot move team-a to own" in str(move(eve, cast, own, 400))
+    granting.grant_role(DEPARTMENT, to=eve, scope=department_scope(cast.research), by=cast.alice)
+    move(eve, cast, own, 200)
+    cast.team_a.refresh_from_db()
+    assert cast.team_a.department == own
+
+
+def test_who_may_only_edit_a_project_does_not_take_it_out_of_its_department(cast: Cast) -> None:
+    editor = CustomRole.objects.create(
+        name="Editor", permissions=["projects:view", "projects:edit", "projects:create"]
+    )
+    eve = User.objects.create(username="eve")
+    own = Department.objects.create(name="own")
+    for scope in (department_scope(own), department_scope(cast.research)):
+        granting.grant_role(f"custom:{editor.pk}", to=eve, scope=scope, by=cast.alice)
+    move(eve, cast, own, 400)
+    move(cast.alice, cast, own, 200)
+
+
+def test_who_edits_one_cluster_does_not_make_it_the_one_that_muster_runs_in(
+    cast: Cast, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("token")
+    (tmp_path / "ca.crt").write_text(certifi.contents().split("\n\n")[0])
+    settings.SERVICE_ACCOUNT = tmp_path
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    editor = CustomRole.objects.create(
+        name="Cluster editor", permissions=["clusters:view", "clusters:edit"]
+    )
+    eve = User.objects.create(username="eve")
+    scope = cluster_scope(cast.cluster.pk)
+    granting.grant_role(f"custom:{editor.pk}", to=eve, scope=scope, by=cast.alice)
+    path = f"/clusters/{cast.cluster.pk}"
+    Caller(eve)("PATCH", path, {"inCluster": True}, status=403)
+    page = Client()
+    page.force_login(eve)
+    for button in ({}, {"test": "1"}):
+        answer = page.post(f"{path}/edit", {"name": "here", "way": "in-cluster", **button})
+        assert answer.status_code in (403, 422), button
+    cast.cluster.refresh_from_db()
+    assert cast.cluster.way != ConnectionWay.INSIDE

@@ -10,7 +10,7 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from console.errors import UserError
-from projects import sign_in_requests
+from projects import sessions, sign_in_requests, user_actions
 from projects.models import AuditEntry, SignInRequest, User
 from tests.api.calling import Caller
 from tests.cast import Cast
@@ -109,6 +109,25 @@ def test_who_was_locked_out_meanwhile_gets_no_token(cast: Cast) -> None:
     decide(open_browser(cast.bob), code["userCode"], "confirm")
     User.objects.filter(pk=cast.bob.pk).update(is_active=False)
     claim(code, 403)
+
+
+@pytest.mark.parametrize("way", ["reset", "sessions"])
+def test_a_confirmed_code_ends_with_the_sessions(cast: Cast, way: str) -> None:
+    code = create_code()
+    decide(open_browser(cast.bob), code["userCode"], "confirm")
+    bob = User.objects.get(pk=cast.bob.pk)
+    if way == "reset":
+        user_actions.reset_password(bob, cast.alice)
+    else:
+        sessions.end_all_sessions(bob)
+    claim(code, 400)
+
+
+def test_who_has_to_choose_a_password_gets_no_token(cast: Cast) -> None:
+    code = create_code()
+    decide(open_browser(cast.bob), code["userCode"], "confirm")
+    User.objects.filter(pk=cast.bob.pk).update(must_change_password=True)
+    assert "choose a new password" in claim(code, 403)["message"]
 
 
 def test_codes_are_bounded_and_wrong_ones_are_counted(
