@@ -42,6 +42,11 @@ REFUSAL_RECHECK_SECONDS = 2.0
 again before that is shown. An API server that has just started does so until its rules are loaded.
 """
 
+UNREADABLE = (
+    "the stored credentials cannot be read with the keys of MUSTER_ENCRYPTION_KEYS; put the key "
+    "back that they were stored with, or save them anew"
+)
+
 _MOST_GPUS = Decimal(10**7)
 _MOST_CPU = Decimal(10**10)
 _MOST_MEMORY = Decimal(2**62)
@@ -114,7 +119,7 @@ def heartbeat(cluster_id: str, rechecks: int = 0) -> None:
     and deleted ones for removal. `rechecks` is how often it refused everything in a row.
     """
     with claim_task("heartbeat", cluster_id) as is_claimed:
-        cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if is_claimed else None
+        cluster = _load_cluster(cluster_id) if is_claimed else None
         if cluster is None:
             return
         with claim_silent_thread(cluster) as may_ask:
@@ -127,6 +132,17 @@ def heartbeat(cluster_id: str, rechecks: int = 0) -> None:
     _repair_projects(client, cluster)
     if cluster_checks.is_review_due(cluster):
         check.enqueue(cluster_id)
+
+
+def _load_cluster(cluster_id: str) -> Cluster | None:
+    """Load a cluster that is in use; None, once that is recorded, where its credentials cannot be
+    read.
+    """
+    try:
+        return Cluster.objects.in_use().filter(pk=cluster_id).first()
+    except Unreadable:
+        record_failure(uuid.UUID(cluster_id), Unauthorized(UNREADABLE))
+        return None
 
 
 def _ask_cluster(
@@ -156,7 +172,7 @@ def check(cluster_id: str) -> None:
     whatever its result.
     """
     with claim_task("check", cluster_id) as is_claimed:
-        cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if is_claimed else None
+        cluster = _load_cluster(cluster_id) if is_claimed else None
         if cluster is None:
             return
         try:

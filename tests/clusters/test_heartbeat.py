@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from clusters import connections, nodes, tasks
 from clusters.kube import calls
@@ -253,3 +254,16 @@ def test_a_cluster_that_asks_for_patience_is_not_unreachable(cast: Cast) -> None
 )
 def test_quantities_are_read_and_nonsense_is_nothing(text: object, amount: str) -> None:
     assert nodes.parse_quantity(text) == Decimal(amount)
+
+
+@pytest.mark.django_db
+def test_a_cluster_whose_credentials_cannot_be_read_is_not_shown_as_connected() -> None:
+    cluster = Cluster.objects.create(name="here", server="https://127.0.0.1:1", kubeconfig="x")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE clusters_cluster SET kubeconfig = 'of another key'")
+    for step in (tasks.heartbeat, tasks.check):
+        step(str(cluster.pk))
+        row = Cluster.objects.defer("kubeconfig").get()
+        assert "MUSTER_ENCRYPTION_KEYS" in row.trouble
+        assert row.unreachable_since is not None
+        Cluster.objects.update(unreachable_since=None, trouble="")
