@@ -397,7 +397,7 @@ def test_a_password_of_a_person_is_never_a_way_in_for_their_keys(cast: Cast) -> 
     assert json.dumps(Caller(cast.bob)("GET", "/access-keys")).count("secret") == 0
 
 
-def move(by: User, cast: Cast, department: Department, status: int) -> Any:
+def move_project(by: User, cast: Cast, department: Department, status: int) -> Any:
     return Caller(User.objects.get(pk=by.pk))(
         "PATCH",
         f"/org-unit/projects/{cast.team_a.pk}",
@@ -411,9 +411,9 @@ def test_a_project_is_not_taken_over_by_moving_it_to_ones_own_department(cast: C
     own = Department.objects.create(name="own")
     granting.grant_role(DEPARTMENT, to=eve, scope=department_scope(own), by=cast.alice)
     granting.grant_role(MANAGER, to=eve, scope=department_scope(cast.research), by=cast.alice)
-    assert "You cannot move team-a to own" in str(move(eve, cast, own, 400))
+    assert "You cannot move team-a to own" in str(move_project(eve, cast, own, 400))
     granting.grant_role(DEPARTMENT, to=eve, scope=department_scope(cast.research), by=cast.alice)
-    move(eve, cast, own, 200)
+    move_project(eve, cast, own, 200)
     cast.team_a.refresh_from_db()
     assert cast.team_a.department == own
 
@@ -426,8 +426,8 @@ def test_who_may_only_edit_a_project_does_not_take_it_out_of_its_department(cast
     own = Department.objects.create(name="own")
     for scope in (department_scope(own), department_scope(cast.research)):
         granting.grant_role(f"custom:{editor.pk}", to=eve, scope=scope, by=cast.alice)
-    move(eve, cast, own, 400)
-    move(cast.alice, cast, own, 200)
+    move_project(eve, cast, own, 400)
+    move_project(cast.alice, cast, own, 200)
 
 
 def test_who_edits_one_cluster_does_not_make_it_the_one_that_muster_runs_in(
