@@ -401,10 +401,82 @@ def test_a_finding_is_told_at_the_second_look_and_ends_when_it_is_over() -> None
 
 def test_the_longest_silence_is_that_from_which_it_went_on() -> None:
     memory = Memory()
-    note_lines(memory, WorkloadEvidence(NOW, [build_rank(0, silent=400)]))
+    for seconds in range(10, 400, 10):
+        note_lines(memory, WorkloadEvidence(NOW - 400 + seconds, [build_rank(0, silent=400)]))
     assert memory.longest_gap == 0
     note_lines(memory, WorkloadEvidence(NOW, [build_rank(0, silent=1)]))
     assert memory.longest_gap == 399
+
+
+def test_what_passes_while_nobody_looks_is_no_silence() -> None:
+    memory = decode_memory({"line_at": NOW - 5000, "longest_gap": 7.0})
+    # As it was stored before the looks were kept; then the log is read on, bit by bit.
+    for now, silent in ((NOW - 3610, 3620), (NOW - 3600, 3601), (NOW, 3601), (NOW + 10, 1)):
+        note_lines(memory, WorkloadEvidence(now, [build_rank(0, silent=silent)]))
+    assert (memory.longest_gap, memory.watched_since) == (19, NOW)
+    # A clock that was ahead is a pause, too.
+    note_lines(memory, WorkloadEvidence(NOW + 9000, [build_rank(0)]))
+    note_lines(memory, WorkloadEvidence(NOW + 20, [build_rank(0)]))
+    assert memory.watched_since == NOW + 20
+
+
+def test_what_passes_while_its_log_is_not_captured_is_no_silence() -> None:
+    memory = Memory()
+    for seconds in range(0, 900, 10):
+        rank = build_rank(0, silent=900, is_captured=seconds < 100)
+        note_lines(memory, WorkloadEvidence(NOW - 900 + seconds, [rank]))
+    note_lines(memory, WorkloadEvidence(NOW, [build_rank(0, silent=1)]))
+    assert (memory.longest_gap, memory.watched_since) == (0, NOW - 900)
+
+
+def test_a_silence_of_hours_before_allows_two_hours() -> None:
+    ranks = [build_rank(rank, silent=7100) for rank in range(4)]
+    assert list_findings(*ranks, longest_gap=9000) == []
+    ranks = [build_rank(rank, silent=7300) for rank in range(4)]
+    assert find_only(*ranks, longest_gap=9000).kind == Kind.HANG
+
+
+def put_aside(*ranks: RankEvidence) -> list[RankEvidence]:
+    """Return these ranks, the first of them one whose log is not captured now."""
+    return [replace(ranks[0], is_captured=False), *ranks[1:]]
+
+
+def test_a_rank_whose_log_is_not_captured_does_not_hang() -> None:
+    together = [build_rank(rank, silent=660) for rank in range(4)]
+    behind = [build_rank(0, step=99, silent=90), *(build_rank(rank, silent=88) for rank in (1, 2))]
+    alone = [build_rank(0, step=50, silent=90), build_rank(1), build_rank(2)]
+    ended = [
+        *(build_rank(rank, silent=200) for rank in range(3)),
+        build_rank(3, is_running=False, ended_at=NOW - 200),
+    ]
+    idle = {"cpu": series(0.0, 0.0)}
+    start = [replace(build_rank(0, silent=2500, figures=idle), step=None, step_times={})]
+    reported = build_reported(LaggingReport([2], BARRIER, NOW - 40, NOW - 40))
+    for ranks in (together, behind, alone, ended, start, reported):
+        assert [each.kind for each in list_findings(*ranks)] == [Kind.HANG]
+        assert list_findings(*put_aside(*ranks)) == []
+
+
+def test_another_rank_hangs_while_the_log_of_one_is_not_captured() -> None:
+    ranks = [build_rank(0, silent=500), build_rank(1), build_rank(2, step=50, silent=90)]
+    finding = find_only(*put_aside(*ranks))
+    assert (finding.kind, finding.rank) == (Kind.HANG, 2)
+
+
+def test_a_wait_for_a_rank_is_not_over_while_its_log_is_not_captured() -> None:
+    memory = Memory()
+    for is_captured in (True, False, True):
+        late = build_rank(0, step=99, silent=90, is_captured=is_captured)
+        evidence = note_lines(memory, WorkloadEvidence(NOW, [late, build_rank(1, silent=88)]))
+    assert (evidence.longest_waits, memory.waits.lasting) == ({}, {"0": 88.0})
+
+
+def test_checkpoints_are_not_missed_while_the_log_is_not_captured() -> None:
+    saver = build_rank(
+        0, checkpoints=6, checkpoint_at=NOW - 1000, checkpoint_gaps=(100.0, 110.0), silent=30
+    )
+    assert find_only(saver, build_rank(1)).kind is Kind.CHECKPOINTS
+    assert list_findings(*put_aside(saver, build_rank(1))) == []
 
 
 def test_a_rank_that_was_waited_for_before_may_take_as_long_again() -> None:

@@ -10,11 +10,13 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from clusters.metrics.catalogue import METRICS_BY_NAME
-from clusters.models import Node
+from clusters.models import Cluster, Node
 from tests.cast import Cast, a_spec
 from tests.workloads.table_rows import a_workload
 from workloads import actions, journal
 from workloads.logbook import log_paths, stamps
+from workloads.logbook.collecting import WAITING_NOTE
+from workloads.logbook.log_room import NO_ROOM
 from workloads.logbook.log_writer import LogWriter
 from workloads.metrics.frames import encode_frame
 from workloads.metrics.resolutions import ROW_SECONDS, Resolution
@@ -31,6 +33,7 @@ from workloads.models import (
 )
 from workloads.specs import Radar, encode_spec
 from workloads.tasks import watch_workloads
+from workloads.tasks.own_stops import stop_workload
 
 
 def put_rank(
@@ -89,6 +92,19 @@ def look_twice() -> None:
         row.measured_at = None
         row.save()
     watch_workloads()
+
+
+def let_pass(minutes: float) -> None:
+    """Let the radar have looked for longer, and found what it has found earlier."""
+    passed = timedelta(minutes=minutes)
+    for row in RadarFinding.objects.all():
+        row.began_at, row.found_at = row.began_at - passed, row.found_at - passed
+        row.save()
+    for watch in RadarWatch.objects.all():
+        since = watch.memory["watched_since"] - passed.total_seconds()
+        watch.memory |= {"watched_since": since}
+        watch.measured_at = None
+        watch.save()
 
 
 def put_figures(workload: Workload, figures: Sequence[dict[int, dict[str, float]]]) -> None:
@@ -219,13 +235,140 @@ def test_a_workload_that_is_to_be_stopped_after_a_hang_is(workload: Workload) ->
     look_twice()
     workload.refresh_from_db()
     assert workload.status == "Running"
-    RadarFinding.objects.update(began_at=timezone.now() - timedelta(seconds=301))
+    let_pass(3)
     watch_workloads()
     workload.refresh_from_db()
     assert workload.status == "Stopping"
     assert workload.reason.startswith("Stopped: it hung for 5 min")
     assert Event.objects.get(reason="HangStop").by is None
     assert RadarFinding.objects.get().acted_at is not None
+
+
+def put_pause(workload: Workload, minutes: float) -> None:
+    """Let there have been no looks for some minutes."""
+    watch = RadarWatch.objects.get(workload=workload)
+    watch.memory |= {"looked_at": watch.memory["looked_at"] - 60 * minutes}
+    watch.save()
+
+
+def test_the_first_looks_after_a_pause_stop_nothing(workload: Workload) -> None:
+    set_radar(workload, stop_after_hang_seconds=60)
+    put_hang(workload, silent=200)
+    look_twice()
+    watch_workloads()
+    workload.refresh_from_db()
+    assert workload.status == "Running", "it was found only now"
+    let_pass(60)
+    put_pause(workload, 11)
+    watch_workloads()
+    watch_workloads()
+    workload.refresh_from_db()
+    assert workload.status == "Running", "its log may not be read up to now yet"
+    let_pass(3)
+    watch_workloads()
+    workload.refresh_from_db()
+    assert workload.status == "Stopping"
+
+
+def test_a_hang_that_is_over_stops_nothing(workload: Workload) -> None:
+    set_radar(workload, stop_after_hang_seconds=300)
+    put_hang(workload, silent=200)
+    look_twice()
+    let_pass(10)
+    for rank in range(3):
+        put_rank(workload, rank, step=130)
+    watch_workloads()
+    workload.refresh_from_db()
+    assert RadarFinding.objects.get().ended_at is not None
+    assert workload.status == "Running"
+
+
+def test_what_cannot_be_read_any_more_stops_nothing(workload: Workload) -> None:
+    set_radar(workload, stop_after_hang_seconds=300)
+    put_hang(workload, silent=200)
+    look_twice()
+    let_pass(10)
+    RankProgress.objects.update(state={"step": "many", "step_times": [1]})
+    watch_workloads()
+    workload.refresh_from_db()
+    assert (workload.status, RadarFinding.objects.get().ended_at) == ("Running", None)
+
+
+def test_one_that_cannot_be_stopped_keeps_no_other_from_it(
+    workload: Workload, cast: Cast, caplog: pytest.LogCaptureFixture, monkeypatch: Any
+) -> None:
+    other = a_workload(cast.team_a, "other", status="Running", requested_pods=3)
+    for each in (workload, other):
+        set_radar(each, stop_after_hang_seconds=60)
+        put_hang(each, silent=200)
+    look_twice()
+    let_pass(10)
+    refused: list[Any] = []
+
+    def refuse_first(given: Workload, *arguments: Any) -> bool:
+        if not refused:
+            refused.append(given.pk)
+            raise RuntimeError("no room")
+        return stop_workload(given, *arguments)
+
+    monkeypatch.setattr("workloads.tasks.watching.stop_workload", refuse_first)
+    watch_workloads()
+    by_status = {row.status: row.pk for row in Workload.objects.all()}
+    assert by_status.keys() == {"Running", "Stopping"}
+    assert refused == [by_status["Running"]]
+    assert "cannot be acted on" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "changes", [{"unreachable_since": timezone.now()}, {"is_enabled": False}], ids=str
+)
+def test_nothing_is_said_of_a_cluster_that_is_not_read(
+    workload: Workload, changes: dict[str, Any]
+) -> None:
+    for rank in range(3):
+        put_rank(workload, rank, silent=660)
+    before = {name: getattr(workload.cluster, name) for name in changes}
+    Cluster.objects.update(**changes)
+    look_twice()
+    assert not RadarFinding.objects.exists()
+    Cluster.objects.update(**before)
+    look_twice()
+    assert RadarFinding.objects.get().kind == "hang"
+
+
+@pytest.mark.parametrize(
+    ("note", "is_found"),
+    [
+        (NO_ROOM.format(100), False),
+        ("The cluster cannot be reached.", False),
+        (WAITING_NOTE.format(256), True),
+        ("", True),
+    ],
+)
+def test_a_rank_whose_log_is_not_captured_does_not_hang(
+    workload: Workload, note: str, is_found: bool
+) -> None:
+    put_hang(workload)
+    Log.objects.filter(pod__rank=2).update(note=note)
+    look_twice()
+    assert RadarFinding.objects.exists() is is_found
+
+
+def test_a_note_of_a_log_that_ended_says_nothing(workload: Workload) -> None:
+    put_hang(workload)
+    Log.objects.create(
+        pod=Pod.objects.get(rank=2), container="old", state=Log.State.LOST, note="It was lost."
+    )
+    look_twice()
+    assert RadarFinding.objects.get().rank == 2
+
+
+def test_a_clock_that_was_ahead_does_not_keep_it_from_measuring(workload: Workload) -> None:
+    put_fault(workload)
+    ahead = timezone.now() + timedelta(days=365)
+    RadarWatch.objects.create(workload=workload, attempt=workload.attempt, measured_at=ahead)
+    watch_workloads()
+    assert RadarFinding.objects.get().kind == "node"
 
 
 def put_fault(workload: Workload) -> None:
@@ -253,6 +396,10 @@ def test_a_workload_that_is_to_runs_again_without_the_faulty_node(workload: Work
     watch_workloads()
     watch_workloads()
     workload.refresh_from_db()
+    assert workload.status == "Running"
+    let_pass(3)
+    watch_workloads()
+    workload.refresh_from_db()
     assert (workload.status, workload.is_run_due) == ("Stopping", True)
     assert workload.excluded_nodes == ["gpu-1"]
     Workload.objects.update(status="Stopped", ended_at=timezone.now())
@@ -268,6 +415,7 @@ def test_where_no_other_node_is_it_runs_on(workload: Workload) -> None:
     put_fault(workload)
     Node.objects.exclude(name="gpu-1").delete()
     watch_workloads()
+    let_pass(3)
     watch_workloads()
     workload.refresh_from_db()
     assert workload.status == "Running"

@@ -20,6 +20,7 @@ def find_missed_checkpoints(evidence: WorkloadEvidence) -> Finding | None:
         each
         for each in evidence.ranks
         if each.is_running
+        and each.is_captured
         and each.checkpoints >= FEWEST_CHECKPOINTS
         and each.checkpoint_at is not None
         and _is_regular(each.checkpoint_gaps)

@@ -43,6 +43,8 @@ class RankEvidence:
     started_at: float | None = None
     line_at: float | None = None
     """When it printed last, whatever the line."""
+    is_captured: bool = True
+    """Whether its log is captured now: of one that is not, silence says nothing."""
     read_at: float | None = None
     """When its log was read last for its steps."""
     step: int | None = None
@@ -65,12 +67,12 @@ class RankEvidence:
 
     @property
     def talks(self) -> bool:
-        """Whether it prints its steps one by one: of one that does not, silence says nothing.
+        """Whether its steps are read one by one: of one whose are not, silence says nothing.
 
         What a buffer holds back comes many lines at a time.
         """
         has_reported = self.step is not None and len(self.moments) >= FEWEST_MOMENTS
-        return has_reported and not self._is_buffered
+        return self.is_captured and has_reported and not self._is_buffered
 
     @property
     def _is_buffered(self) -> bool:
@@ -165,6 +167,11 @@ class WorkloadEvidence:
     """Whether they meet at each step, as `meeting.Meeting` tells."""
     is_changing: bool = False
     """Whether pods were taken from it, or came to it, and it has not gone on yet."""
+
+    @property
+    def are_all_captured(self) -> bool:
+        """Whether the logs of all ranks that work are captured now."""
+        return all(each.is_captured for each in self.ranks if each.is_running and not each.is_done)
 
     @property
     def gap(self) -> float:

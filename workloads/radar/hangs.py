@@ -76,14 +76,16 @@ def _find_silence(evidence: WorkloadEvidence, thresholds: Thresholds) -> Silence
         return _find_silent_start(evidence)
     silent = _list_silent(working, evidence, thresholds)
     ended = _find_ended(evidence, thresholds.get_silence(evidence.gap))
-    if ended and working and len(silent) == len(working):
+    # A rank whose log is not captured now may well go on: then not all are silent.
+    are_all_silent = len(silent) == len(working) and evidence.are_all_captured
+    if ended and working and are_all_silent:
         since = min(each.ended_at or evidence.now for each in ended)
         return Silence(Shape.ENDED, ended, working, since)
     if not silent:
         return None
     if len(silent) < len(talkers):
         return _find_alone(silent, talkers, evidence, thresholds)
-    return _find_all_silent(silent, evidence, thresholds)
+    return _find_all_silent(silent, evidence, thresholds) if are_all_silent else None
 
 
 def _find_reported(evidence: WorkloadEvidence, thresholds: Thresholds) -> Silence | None:
@@ -113,7 +115,8 @@ def _list_silent(
     return [
         each
         for each in ranks
-        if _measure_silence(each, evidence.now) >= thresholds.get_silence(max(gap, each.gap))
+        if each.is_captured
+        and _measure_silence(each, evidence.now) >= thresholds.get_silence(max(gap, each.gap))
     ]
 
 
@@ -171,7 +174,7 @@ def _find_all_silent(
 def _find_silent_start(evidence: WorkloadEvidence) -> Silence | None:
     """Return the silence of a workload that has never told a step; nothing where others print."""
     running = [each for each in evidence.ranks if each.is_running]
-    if not running or evidence.started_at is None:
+    if not running or evidence.started_at is None or not evidence.are_all_captured:
         return None
     since = max([evidence.started_at, *(each.line_at or 0.0 for each in running)])
     if evidence.now - since < STARTUP_SILENCE:

@@ -56,6 +56,9 @@ def _is_believed(
     steps = [max(each.step_times.values(), default=0.0) for each in evidence.ranks]
     if report.at < max(starts) or report.at < max(steps):
         return False
+    if not all(each.is_captured for each in (*found.ranks, found.reporter)):
+        # They may have gone on since.
+        return False
     if not any(steps) and evidence.now - report.at > LONGEST_AGE:
         return False
     if report.is_of_ras:

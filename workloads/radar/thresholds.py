@@ -11,6 +11,8 @@ LONGEST_SHARE = 1.5
 TOGETHER_SILENCE = 600.0
 """Seconds of silence of all ranks together, none behind: a checkpoint may take as long."""
 TOGETHER_GAPS = 10.0
+MOST_ALLOWED = 7200.0
+"""Seconds that a longer silence before allows at most to one of all ranks together."""
 PAUSE_SILENCE = 900.0
 """Seconds for a rank whose last line says that it saves, evaluates, compiles or loads."""
 STARTUP_SILENCE = 1800.0
@@ -44,5 +46,6 @@ class Thresholds:
 
     def get_silence_together(self, gap: float, longest_gap: float) -> float:
         """Return after how many seconds the silence of all ranks together is a hang."""
-        usual = max(TOGETHER_GAPS * gap, 2 * LONGEST_SHARE * longest_gap)
+        allowed = min(2 * LONGEST_SHARE * longest_gap, MOST_ALLOWED)
+        usual = max(TOGETHER_GAPS * gap, allowed)
         return max(self.hang_seconds or 0.0, TOGETHER_SILENCE, usual)

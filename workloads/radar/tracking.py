@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from workloads.radar.evidence import WorkloadEvidence
+from workloads.radar.evidence import RankEvidence, WorkloadEvidence
 from workloads.radar.findings import Finding, Kind, get_kind
 from workloads.radar.meeting import Meeting, collect_shared_steps, note_steps
 from workloads.radar.waits import Waits, measure_waits, note_waits
@@ -19,6 +19,8 @@ OVER_AFTER: dict[str, float] = {
 }
 """Seconds after which a trouble that is not seen any more is over."""
 OVER_AFTER_ANY = 60.0
+LONGEST_PAUSE = 120.0
+"""Seconds between two looks after which nobody has watched meanwhile."""
 
 
 @dataclass(slots=True)
@@ -26,9 +28,12 @@ class Memory:
     """What is kept of a workload from one look to the next: moments in seconds since 1970.
 
     `first_seen` has the findings that are to be confirmed, `last_seen` those that are open_keys, by
-    their keys.
+    their keys. `watched_since` is the first look after the last pause of the looks: Muster did not
+    run, or its cluster did not answer.
     """
 
+    looked_at: float | None = None
+    watched_since: float = 0.0
     line_at: float | None = None
     meeting: Meeting = field(default_factory=Meeting)
     waits: Waits = field(default_factory=Waits)
@@ -51,15 +56,12 @@ def note_lines(memory: Memory, evidence: WorkloadEvidence) -> WorkloadEvidence:
 
     Returns the evidence with what is kept of that.
     """
+    _note_look(memory, evidence.now)
     talkers = [each for each in evidence.ranks if each.talks and each.is_running]
     note_steps(memory.meeting, collect_shared_steps(talkers))
     waits = measure_waits(talkers, evidence.now)
-    note_waits(memory.waits, waits)
-    newest = max((each.line_at for each in talkers if each.line_at is not None), default=None)
-    if newest is not None:
-        if memory.line_at is not None:
-            memory.longest_gap = max(memory.longest_gap, newest - memory.line_at)
-        memory.line_at = max(newest, memory.line_at or 0.0)
+    note_waits(memory.waits, waits | _find_unread_waits(memory.waits, evidence))
+    _note_gap(memory, evidence, talkers)
     return replace(
         evidence,
         longest_gap=memory.longest_gap,
@@ -67,6 +69,36 @@ def note_lines(memory: Memory, evidence: WorkloadEvidence) -> WorkloadEvidence:
         longest_waits={int(rank): wait for rank, wait in memory.waits.longest.items()},
         do_ranks_meet=memory.meeting.do_ranks_meet,
     )
+
+
+def _note_look(memory: Memory, now: float) -> None:
+    """Keep when the looks began that have had no pause since, by a clock that may be set."""
+    if memory.looked_at is None or abs(now - memory.looked_at) > LONGEST_PAUSE:
+        memory.watched_since = now
+    memory.looked_at = now
+
+
+def _note_gap(memory: Memory, evidence: WorkloadEvidence, talkers: Sequence[RankEvidence]) -> None:
+    """Keep the longest silence that was one of the workload, and not of who captures its logs."""
+    if not evidence.are_all_captured:
+        memory.line_at = None
+        return
+    newest = max((each.line_at for each in talkers if each.line_at is not None), default=None)
+    if newest is None:
+        return
+    # What was printed while nobody looked is read at once: it was no silence.
+    if memory.line_at is not None and memory.line_at >= memory.watched_since - LONGEST_PAUSE:
+        memory.longest_gap = max(memory.longest_gap, newest - memory.line_at)
+    memory.line_at = max(newest, memory.line_at or 0.0)
+
+
+def _find_unread_waits(waits: Waits, evidence: WorkloadEvidence) -> dict[int, float]:
+    """Return the waits for ranks whose logs are not captured: they may be over, or not."""
+    return {
+        each.rank: waits.lasting[str(each.rank)]
+        for each in evidence.ranks
+        if not each.is_captured and str(each.rank) in waits.lasting
+    }
 
 
 def decode_memory(stored: Mapping[str, Any]) -> Memory:

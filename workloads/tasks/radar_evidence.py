@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.db.models import F, Max, Q
+from django.db.models import Count, F, Max, Q
 
 from clusters import connections
 from clusters.metrics.catalogue import METRICS_BY_NAME
@@ -17,6 +17,7 @@ from clusters.models import Node
 from workloads import logbook
 from workloads.kube_objects import DATA_WORKER
 from workloads.logbook import stamps
+from workloads.logbook.collecting import WAITING_NOTE
 from workloads.metrics.resolutions import Resolution
 from workloads.metrics.rows import load_frames
 from workloads.models import Log, LossCurve, MetricSeries, Pod, RankProgress, Workload
@@ -56,6 +57,19 @@ _ENDED = ("Succeeded", "Failed")
 
 Figures = Mapping[int, Mapping[str, Sequence[tuple[float, float]]]]
 """Points by the names of metrics, by the pod's row."""
+_WAITING = WAITING_NOTE.partition("{")[0]
+"""How the note of a log begins that waits for its turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Capture:
+    """What is captured of a pod's logs: when it printed last, by its cluster's clock.
+
+    `is_going_on` is False where one of them is not read now, as its note says.
+    """
+
+    line_at: datetime | None = None
+    is_going_on: bool = True
 
 
 @dataclass(slots=True)
@@ -73,7 +87,7 @@ def load_evidence(targets: Sequence[Target], now: datetime) -> None:
     """Load what lines and pods tell of these workloads. Six queries."""
     by_id = {each.workload.pk: each for each in targets}
     pods = _load_pods(list(by_id))
-    line_times = _load_line_times([pod.pk for rows in pods.values() for pod in rows])
+    captures = _load_captures([pod.pk for rows in pods.values() for pod in rows])
     progress: dict[uuid.UUID, dict[int, RankProgress]] = defaultdict(dict)
     for row in RankProgress.objects.filter(
         workload__in=by_id, rank__lt=MOST_RANKS, attempt=F("workload__attempt")
@@ -87,7 +101,7 @@ def load_evidence(targets: Sequence[Target], now: datetime) -> None:
         target.pods = pods.get(key, ())
         try:
             target.evidence = _build_evidence(
-                target, progress[key], line_times, nodes, curves.get(key), now
+                target, progress[key], captures, nodes, curves.get(key), now
             )
         except Exception:
             # Whatever is stored of one workload, the others are looked at.
@@ -178,10 +192,13 @@ def _load_pods(workloads: Sequence[uuid.UUID]) -> Mapping[uuid.UUID, Sequence[Po
     }
 
 
-def _load_line_times(pods: Sequence[int]) -> Mapping[int, datetime]:
-    """Load when each pod printed last, by its cluster's clock. One query."""
-    logs = Log.objects.filter(pod__in=pods, is_init=False, last_at__isnull=False).order_by()
-    return dict(logs.values_list("pod").annotate(newest=Max("last_at")))
+def _load_captures(pods: Sequence[int]) -> Mapping[int, _Capture]:
+    """Load what is captured of each pod's logs. One query."""
+    # A log that waits for its turn is captured: that comes soon, and in turn to all.
+    has_stopped = Q(state=Log.State.CAPTURING) & ~Q(note="") & ~Q(note__startswith=_WAITING)
+    logs = Log.objects.filter(pod__in=pods, is_init=False).order_by().values_list("pod")
+    rows = logs.annotate(newest=Max("last_at"), stopped=Count("pk", filter=has_stopped))
+    return {pod: _Capture(newest, is_going_on=not stopped) for pod, newest, stopped in rows}
 
 
 def _load_nodes(
@@ -200,7 +217,7 @@ def _load_nodes(
 def _build_evidence(
     target: Target,
     progress: Mapping[int, RankProgress],
-    line_times: Mapping[int, datetime],
+    captures: Mapping[int, _Capture],
     nodes: Mapping[tuple[uuid.UUID, str], Node],
     curve: Any,
     now: datetime,
@@ -211,11 +228,12 @@ def _build_evidence(
     ranks = []
     for pod in target.pods:
         node = nodes.get((workload.cluster_id, pod.node))
-        line_at = line_times.get(pod.pk)
-        moment = None if line_at is None else min(now, line_at - lead)
+        capture = captures.get(pod.pk, _Capture())
+        line_at = None if capture.line_at is None else min(now, capture.line_at - lead)
         limit = _find_memory_limit(target.spec, node)
         row = progress.get(pod.rank or 0)
-        ranks.append(_build_rank(pod, row, moment, limit, processes))
+        rank = _build_rank(pod, row, line_at, limit, processes)
+        ranks.append(replace(rank, is_captured=capture.is_going_on))
     named = {
         pod.node: NodeEvidence(pod.node, node.is_ready, node.trouble[:300])
         for pod in target.pods

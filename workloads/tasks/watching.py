@@ -47,6 +47,11 @@ MOST_WORKLOADS = 500
 BATCH_SIZE = 20
 MOST_SECONDS = 5.0
 """How long a turn begins with further batches."""
+ACT_AFTER = timedelta(minutes=3)
+"""How long Muster itself has looked without a pause, and found a hang, before it stops anything.
+
+After a pause the logs are not read up to now yet, and who goes on looks silent.
+"""
 MOST_CLOSED = 200
 MOST_RUN = 20
 MOST_EXCLUDED = 3
@@ -79,7 +84,14 @@ def _watch_workloads() -> None:
 
 
 def _load_workloads() -> Sequence[Workload]:
-    rows = Workload.objects.filter(status__in=UP, ended_at=None, released_at=None)
+    """Load the workloads to be looked at: nothing is read of clusters that do not answer."""
+    rows = Workload.objects.filter(
+        status__in=UP,
+        ended_at=None,
+        released_at=None,
+        cluster__unreachable_since=None,
+        cluster__is_enabled=True,
+    )
     rows = rows.select_related("radar_watch").only(*_FIELDS, "radar_watch")
     order = F("radar_watch__looked_at").asc(nulls_first=True)
     return list(rows.order_by(order, "pk")[:MOST_WORKLOADS])
@@ -104,15 +116,16 @@ def _watch_batch(workloads: Sequence[Workload]) -> None:
     open_rows: dict[Any, dict[str, RadarFinding]] = {}
     for row in rows.order_by():
         open_rows.setdefault(row.workload_id, {})[row.key] = row
-    updates = [_inspect_safely(each, open_rows.get(each.workload.pk, {}), now) for each in watched]
+    looks = [_inspect_safely(each, open_rows.get(each.workload.pk, {}), now) for each in watched]
+    unwatched = []
     for each in targets:
         if not each.spec.radar.is_on:
             over = list(open_rows.get(each.workload.pk, ()))
             watch = _get_watch(each.workload)
-            updates.append(_build_update(each.workload, watch, now, over=over))
-    _record_updates(updates, now)
-    for each in watched:
-        _act(each, open_rows.get(each.workload.pk, {}), now)
+            unwatched.append(_build_update(each.workload, watch, now, over=over))
+    _record_updates([*looks, *unwatched], now)
+    for each, look in zip(watched, looks, strict=True):
+        _act_safely(each, look, open_rows.get(each.workload.pk, {}), now)
 
 
 def _inspect_safely(
@@ -135,7 +148,8 @@ def _inspect_workload(
     radar = target.spec.radar
     memory = decode_memory(watch.memory)
     period = timedelta(seconds=FIGURES_PERIOD)
-    is_due = watch.measured_at is None or now - watch.measured_at >= period
+    # One that is not yet was measured by a clock that was ahead.
+    is_due = watch.measured_at is None or not now - period < watch.measured_at <= now
     assert target.evidence is not None
     tracking = inspect_workload(
         target.evidence,
@@ -193,11 +207,29 @@ def _close_findings(now: datetime) -> None:
     journal.close_findings(list(over.defer("workload__job", "workload__spec")[:MOST_CLOSED]), now)
 
 
-def _act(target: Target, open_rows: Mapping[str, RadarFinding], now: datetime) -> None:
-    """Do what the workload's settings ask for, once for each finding."""
+def _act_safely(
+    target: Target, look: RadarUpdate, open_rows: Mapping[str, RadarFinding], now: datetime
+) -> None:
+    """Act on one workload; what goes wrong with it does not stop the others."""
+    try:
+        _act(target, look, open_rows, now)
+    except Exception:
+        logger.exception("workload %s cannot be acted on", target.workload.pk)
+
+
+def _act(
+    target: Target, look: RadarUpdate, open_rows: Mapping[str, RadarFinding], now: datetime
+) -> None:
+    """Do what the settings ask for, once for each finding that this look finds again."""
+    watched_since = decode_memory(look.watch.memory).watched_since
+    if now.timestamp() - watched_since < ACT_AFTER.total_seconds():
+        return
     radar = target.spec.radar
-    for row in open_rows.values():
-        if row.acted_at is None and _act_on(target.workload, radar, row, now):
+    for finding in look.lasting:
+        row = open_rows.get(finding.key)
+        if row is None or row.acted_at is not None:
+            continue
+        if _act_on(target.workload, radar, row, now):
             journal.record_radar_action(row, now)
             return
 
@@ -212,7 +244,7 @@ def _act_on(workload: Workload, radar: Radar, row: RadarFinding, now: datetime) 
     limit = radar.stop_after_hang_seconds
     if row.kind != Kind.HANG or limit is None:
         return False
-    if (now - row.began_at).total_seconds() < limit:
+    if (now - row.began_at).total_seconds() < limit or now - row.found_at < ACT_AFTER:
         return False
     why = (
         f"it hung for {describe_duration(limit)}, after which it was to be stopped. {row.sentence}"
