@@ -1,6 +1,7 @@
 """Progress read from lines of logs: every form of the table, hostile lines, estimates, history."""
 
 import math
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -8,18 +9,21 @@ from typing import Any
 import pytest
 
 from workloads.training_progress import (
+    VARIABLE,
     BadPattern,
     LineParser,
     LossHistory,
     Place,
     RankState,
     add_point,
+    check_own_pattern,
     decode_history,
     estimate_rest,
     find_place,
     is_by_step,
 )
 from workloads.training_progress.parsing import LONGEST_PATTERN, compile_own_pattern
+from workloads.training_progress.readings import Metric
 
 DATA = Path(__file__).parent / "data" / "progress"
 
@@ -204,11 +208,26 @@ def test_reads_by_a_pattern_of_ones_own() -> None:
         (r"step \d+", "must have a named group that is read"),
         (r"(?P<pace>\d+)", "must have a named group that is read"),
         ("(?P<step>1)" + "x" * LONGEST_PATTERN, "must have at most 1,000 characters"),
+        ("(?P<loss>" + "(?:[ab]?){900}" * 12 + "x)", "must be simpler: RE2 makes 21,607"),
+        (r"(?P<loss>\pL+)", "must be simpler: RE2 makes .* and 500 are the most"),
     ],
 )
 def test_refuses_a_pattern_that_cannot_be_used(own: str, words: str) -> None:
     with pytest.raises(BadPattern, match=words):
         compile_own_pattern(own)
+
+
+def test_takes_the_patterns_that_the_documentation_shows() -> None:
+    text = (Path(__file__).parents[2] / "docs/progress.md").read_text()
+    patterns = re.findall(rf"^{VARIABLE}=(.+)$", text, re.MULTILINE)
+    assert patterns
+    assert [check_own_pattern(each) for each in patterns] == [""] * len(patterns)
+
+
+def test_takes_a_pattern_with_all_groups() -> None:
+    number = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
+    all_groups = ".*?".join(rf"(?i){each}[ =:]+(?P<{each}>{number})" for each in Metric)
+    assert check_own_pattern(all_groups) == ""
 
 
 def test_finds_the_place() -> None:

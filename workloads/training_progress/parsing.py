@@ -22,6 +22,11 @@ from workloads.training_progress.readings import Metric, Reading, build_reading,
 VARIABLE = "MUSTER_PROGRESS_PATTERN"
 """The environment variable of a workload that has its own pattern."""
 LONGEST_PATTERN = 1000
+MOST_INSTRUCTIONS = 500
+"""Instructions of a person's own pattern, as RE2 compiles it.
+
+A line takes RE2 its length times as many: some 10 ms of 2,000 bytes at most.
+"""
 LONGEST_PIECE = 2000
 """Bytes of a line, or of a bar between two carriage returns, that are looked at."""
 MOST_PIECES = 4
@@ -86,6 +91,11 @@ def compile_own_pattern(text: str) -> Any:
         detail = error.args[0] if error.args else ""
         reason = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
         raise BadPattern(f"must be an expression of RE2: {reason[:200]}") from None
+    if compiled.programsize > MOST_INSTRUCTIONS:
+        raise BadPattern(
+            f"must be simpler: RE2 makes {compiled.programsize:,} instructions of it, and "
+            f"{MOST_INSTRUCTIONS} are the most. Large counts, as in (a|b){{900}}, make many"
+        )
     if not _METRIC_NAMES & set(compiled.groupindex):
         raise BadPattern(
             f"must have a named group that is read, as in step (?P<step>\\d+); there are {names}"
