@@ -23,6 +23,7 @@ from workloads.metrics.reading import (
     measure_frame,
     pick_shares,
     pick_values,
+    plan_reading,
 )
 from workloads.metrics.resolutions import ROW_SECONDS, Resolution, get_frame_seconds
 from workloads.metrics.rows import append_frames
@@ -151,6 +152,17 @@ def test_a_day_is_its_mean_however_fine_the_newest_figures_are(cast: Cast) -> No
     span = Span(T0 - 86400, T0)
     [(_, use)] = pick_values(iterate_series_frames(series, span, NOW), GPU_USE, span, 1)
     assert use == pytest.approx(20.8, abs=0.2)
+
+
+@pytest.mark.django_db
+def test_nothing_is_taken_as_made_of_later_than_now() -> None:
+    for resolution in (Resolution.MINUTE, Resolution.TEN_MINUTES):
+        MetricRollup.objects.create(resolution=resolution, until=T0 + 365 * 86400)
+    parts = plan_reading(Span(T0 - 86400, T0 + 3600), NOW)
+    assert parts == [
+        (Resolution.TEN_MINUTES, Span(T0 - 86400, T0)),
+        (Resolution.RAW, Span(T0, T0 + 60)),
+    ]
 
 
 @pytest.mark.django_db

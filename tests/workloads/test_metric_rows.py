@@ -285,6 +285,45 @@ def test_what_no_row_has_any_more_is_not_waited_for(cast: Cast) -> None:
     ]
 
 
+def make_and_pack(minutes: float) -> None:
+    roll_up_until(minutes)
+    compact_until(minutes)
+
+
+def load_made_until() -> dict[int, int]:
+    """Up to when all has been made, in seconds after NOW."""
+    made_until = MetricRollup.objects.values_list("resolution", "until")
+    return {number: until - int(NOW.timestamp()) for number, until in made_until}
+
+
+def test_a_clock_that_was_ahead_stops_nothing(cast: Cast) -> None:
+    workload = a_training(cast, pods=1)
+    record_minutes(cast, 30)
+    make_and_pack(30)
+    make_and_pack(30 + 365 * 1440)
+    assert min(load_made_until().values()) > 200 * 86400
+    for minute in range(31, 75):
+        record(cast, NOW + timedelta(minutes=minute), {"train1-worker-0": 50.0})
+        make_and_pack(minute + 1)
+    # The moment that was due when the clock was set right again is left out, and no other.
+    minutes = [at // 60 for at, _ in list_use(workload, Resolution.MINUTE)]
+    assert minutes == [*range(30), *range(32, 75)]
+    assert [at // 600 for at, _ in list_use(workload, Resolution.TEN_MINUTES)] == list(range(7))
+    made_until = load_made_until()
+    assert (made_until[Resolution.MINUTE], made_until[Resolution.TEN_MINUTES]) == (4500, 4200)
+    assert made_until[rows.PACKED[Resolution.RAW]] == 4200
+
+
+def test_a_clock_that_is_behind_makes_nothing_twice(cast: Cast) -> None:
+    workload = a_training(cast, pods=1)
+    record_minutes(cast, 60)
+    before = load_made_until()
+    rollups.roll_up(NOW + timedelta(minutes=20))
+    assert load_made_until() == before
+    roll_up_until(60)
+    assert len(list_use(workload, Resolution.MINUTE)) == 60
+
+
 def test_a_damaged_row_stops_no_other(cast: Cast) -> None:
     workload, other = a_training(cast, pods=1), a_training(cast, "other", pods=1)
     roll_up_until(0)

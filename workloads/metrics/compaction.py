@@ -14,6 +14,7 @@ from django.db.models.functions import Length
 from workloads.metric_models import MetricRollup, MetricRow
 from workloads.metrics.frames import MAX_UNPACKED, DamagedFrames, pack_rows
 from workloads.metrics.resolutions import FINER, ROW_SECONDS, Resolution, get_retention
+from workloads.metrics.rollups import LARGEST_LEAD
 from workloads.metrics.rows import PACKED, PACKED_ROWS, append_packed_rows
 
 MOST_SPANS = 2
@@ -32,12 +33,19 @@ def compact_rows(now: datetime) -> None:
         finished = made_until.get(_COARSER.get(resolution, resolution).value)
         if finished is None:
             continue
+        # By a clock that was ahead it would be of later than now.
+        finished = min(finished, int(now.timestamp()))
         length = ROW_SECONDS[resolution] * PACKED_ROWS[resolution]
         number = PACKED[resolution]
         packed_until = made_until.get(number)
         if packed_until is None:
             packed_until = _find_oldest(resolution, finished)
             MetricRollup.objects.get_or_create(resolution=number, defaults={"until": packed_until})
+        elif packed_until > finished + LARGEST_LEAD:
+            # What is packed already has left no rows, and is not packed again.
+            rows = MetricRollup.objects.filter(resolution=number, until=packed_until)
+            packed_until = _find_oldest(resolution, finished)
+            rows.update(until=packed_until)
         # Older rows are deleted soon.
         oldest = int((now - get_retention(resolution)).timestamp())
         at = max(packed_until, oldest) // length * length

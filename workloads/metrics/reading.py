@@ -75,12 +75,15 @@ def plan_reading(span: Span, now: datetime) -> list[tuple[Resolution, Span]]:
     resolution = span.choose_resolution(now)
     made_until = dict(MetricRollup.objects.values_list("resolution", "until"))
     # Nothing is of later than now, and of no resolution more is read than is kept.
-    end = min(span.until, int(now.timestamp()) + 60)
+    present = int(now.timestamp())
+    end = min(span.until, present + 60)
     parts: list[tuple[Resolution, Span]] = []
     since = span.since
     while True:
         is_raw = resolution is Resolution.RAW
-        until = end if is_raw else max(since, min(end, made_until.get(resolution.value, 0)))
+        # What was made by a clock that was ahead is not of later than now either.
+        made = min(made_until.get(resolution.value, 0), present)
+        until = end if is_raw else max(since, min(end, made))
         kept_since = int((now - get_retention(resolution)).timestamp())
         if max(since, kept_since) < until:
             parts.append((resolution, Span(max(since, kept_since), until)))

@@ -14,6 +14,8 @@ SWEEP_SECONDS = 45
 """How long a sweep may take until it is written."""
 MOST_MOMENTS = 30
 """Moments of one resolution that one turn makes: after a pause it catches up over several."""
+LARGEST_LEAD = 600
+"""Seconds by which what was made may be ahead of the present: it was another process's clock."""
 MOST_DELETED = 20
 """Starts of one resolution that one turn deletes."""
 
@@ -33,6 +35,8 @@ def roll_up(now: datetime) -> None:
         rollup, _ = MetricRollup.objects.get_or_create(
             resolution=resolution, defaults={"until": due - step}
         )
+        if rollup.until > due + LARGEST_LEAD and not _has_later_rows(now):
+            _set_back(rollup, due)
         # What is older than the finer rows are kept cannot be made any more.
         oldest = int((now - get_retention(finer)).timestamp()) // step * step
         at = max(rollup.until, oldest)
@@ -42,7 +46,7 @@ def roll_up(now: datetime) -> None:
             at += step
             rollup.until = at
         # The next resolution is made of what this one has by now.
-        complete = rollup.until
+        complete = min(rollup.until, due)
 
 
 def delete_old_rows(now: datetime) -> None:
@@ -50,6 +54,23 @@ def delete_old_rows(now: datetime) -> None:
     for resolution in Resolution:
         before = int((now - get_retention(resolution)).timestamp())
         delete_rows(resolution, before, MOST_DELETED)
+
+
+def _has_later_rows(now: datetime) -> bool:
+    """Tell whether there are figures of the next minutes: then our clock is behind."""
+    seconds = ROW_SECONDS[Resolution.RAW]
+    start = int(now.timestamp()) // seconds
+    rows = MetricRow.objects.filter(
+        resolution=Resolution.RAW, start__gt=start + 1, start__lte=start + LARGEST_LEAD // seconds
+    )
+    return rows.exists()
+
+
+def _set_back(rollup: MetricRollup, until: int) -> None:
+    """Set back what a clock that was ahead has set, unless another process did so meanwhile."""
+    rows = MetricRollup.objects.filter(resolution=rollup.resolution, until=rollup.until)
+    rows.update(until=until)
+    rollup.until = until
 
 
 def _roll_up_moment(resolution: Resolution, previous: int, at: int) -> bool:
