@@ -1,7 +1,7 @@
 """The step of the radar: what it finds is written, shown in the history, ended, and acted on."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -320,7 +320,9 @@ def test_one_that_cannot_be_stopped_keeps_no_other_from_it(
 
 
 @pytest.mark.parametrize(
-    "changes", [{"unreachable_since": timezone.now()}, {"is_enabled": False}], ids=str
+    "changes",
+    [{"unreachable_since": datetime(2026, 1, 1, tzinfo=UTC)}, {"is_enabled": False}],
+    ids=["silent", "disabled"],
 )
 def test_nothing_is_said_of_a_cluster_that_is_not_read(
     workload: Workload, changes: dict[str, Any]
