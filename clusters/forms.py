@@ -18,6 +18,7 @@ from clusters.project_names import (
 )
 from clusters.project_places import (
     CREATE_PROJECTS,
+    DELETE_PROJECTS,
     MAX_OPTIONS,
     TypedPoolsField,
     find_node_pools,
@@ -35,7 +36,6 @@ from projects.permissions import Entity, Permission, Verb
 from projects.quotas import GibField, SharesForm, make_amount_field
 from projects.scopes import TENANT, cluster_scope, department_scope, project_scope
 
-DELETE_PROJECTS = Permission(Entity.PROJECTS, Verb.DELETE)
 PREEMPTIBLE, NON_PREEMPTIBLE = "preemptible", "non-preemptible"
 
 

@@ -12,6 +12,7 @@ from projects.models import Department, Project, User
 from projects.permissions import Entity, Permission, Verb
 
 CREATE_PROJECTS = Permission(Entity.PROJECTS, Verb.CREATE)
+DELETE_PROJECTS = Permission(Entity.PROJECTS, Verb.DELETE)
 MAX_OPTIONS = 100
 """Departments and node pools that a form offers to choose from; of more, one types names."""
 MAX_POOLS = 500

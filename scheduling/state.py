@@ -146,7 +146,7 @@ class Pod:
     def __reduce__(self) -> tuple[type["Pod"], tuple[object, ...]]:
         """Return how it is pickled: dataclasses' own way takes three times as long."""
         own = (self.uid, self.shape, self.rank)
-        if not (self.node or self.is_leaving or self.nominated_node):
+        if not (self.node or self.devices or self.is_leaving or self.nominated_node):
             return Pod, own
         return Pod, (*own, self.node, self.devices, self.is_leaving, self.nominated_node)
 
