@@ -3,13 +3,13 @@ projects are as they should be.
 """
 
 import logging
+import random
 import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import ROUND_DOWN, Decimal
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Coalesce
 from django.utils import timezone
@@ -27,6 +27,7 @@ from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, Rejected, Unauthorized, Unavailable
 from clusters.models import Cluster, Node
 from clusters.nodes import ObservedNode
+from clusters.thread_shares import ThreadShare
 from console.celery import step
 from console.chunks import split_chunks
 from console.encryption import Unreadable
@@ -53,8 +54,8 @@ _MOST_MEMORY = Decimal(2**62)
 
 _running_lock = threading.Lock()
 _running: set[tuple[str, str]] = set()
-_silent: set[uuid.UUID] = set()
-"""The clusters among those that do not answer for which a thread waits now."""
+_silent_clusters = ThreadShare()
+_failing_projects = ThreadShare()
 
 
 @contextmanager
@@ -75,14 +76,6 @@ def claim_task(work: str, target: str) -> Iterator[bool]:
                 _running.discard(key)
 
 
-def count_silent_threads() -> int:
-    """Return how many threads of this process may wait for clusters that do not answer.
-
-    The others are left to the clusters that do.
-    """
-    return max(1, settings.OPTIONS.worker_threads // 4)
-
-
 @contextmanager
 def claim_silent_thread(cluster: Cluster) -> Iterator[bool]:
     """Yield whether this thread may ask the cluster, which may not be among those that answer.
@@ -91,17 +84,24 @@ def claim_silent_thread(cluster: Cluster) -> Iterator[bool]:
     """
     if cluster.unreachable_since is None:
         yield True
-        return
-    with _running_lock:
-        is_free = len(_silent) < count_silent_threads()
-        if is_free:
-            _silent.add(cluster.pk)
-    try:
-        yield is_free
-    finally:
-        if is_free:
-            with _running_lock:
-                _silent.discard(cluster.pk)
+    else:
+        with _silent_clusters.claim() as is_free:
+            yield is_free
+
+
+@contextmanager
+def claim_project_thread(project: Project) -> Iterator[bool]:
+    """Yield whether this thread may write the objects of a project, or remove them.
+
+    Each request may take as long as a client waits where the cluster answers but a webhook of it
+    hangs. So what failed last time waits for its turn among such projects.
+    """
+    with claim_silent_thread(project.cluster) as may_ask:
+        if may_ask and project.sync_error:
+            with _failing_projects.claim() as is_free:
+                yield is_free
+        else:
+            yield may_ask
 
 
 @step
@@ -190,7 +190,8 @@ def provision(project_id: int) -> None:
     """Make the namespace and Queues of a project as its row says, or store the reason in
     `sync_error`.
 
-    Where too many threads wait for silent clusters already, a later heartbeat finds the difference.
+    Where too many threads wait for such projects or clusters already, a later heartbeat finds the
+    difference.
     """
     project = (
         Project.objects.there()
@@ -200,8 +201,8 @@ def provision(project_id: int) -> None:
     )
     if project is None:
         return
-    with claim_silent_thread(project.cluster) as may_ask:
-        if may_ask:
+    with claim_project_thread(project) as may_write:
+        if may_write:
             project_provisioning.provision_project(project)
 
 
@@ -224,8 +225,8 @@ def remove_deleted_project(project_id: int, looks: int = 0) -> None:
         )
         if project is None:
             return
-        with claim_silent_thread(project.cluster) as may_ask:
-            seconds = project_removal.remove_project(project) if may_ask else 0
+        with claim_project_thread(project) as may_write:
+            seconds = project_removal.remove_project(project) if may_write else 0
         if seconds and looks > 0:
             remove_deleted_project.enqueue_after(seconds, project_id, looks - 1)
 
@@ -234,24 +235,27 @@ def _repair_projects(client: Client, cluster: Cluster) -> None:
     """Queue what puts the cluster's projects right again. What cannot be compared now is compared
     at the next heartbeat.
     """
-    leaving = set(
-        Project.objects.leaving()
-        .filter(cluster=cluster)
-        .values_list("pk", flat=True)[:MAX_PROJECTS]
-    )
+    leaving = set(Project.objects.leaving().filter(cluster=cluster).values_list("pk", flat=True))
     try:
         differences = drift.find_drift(client, cluster)
         drift.apply_drift(client, differences)
     except (KubeError, Unreadable) as error:
         log.warning("the projects of cluster %s could not be compared: %s", cluster.pk, error)
         differences = drift.Drift()
-    for project_id in sorted(differences.due_projects)[:MAX_PROJECTS]:
+    for project_id in _choose_projects(differences.due_projects):
         provision.enqueue(project_id)
     # A provisioning that ran beside the removal may have written objects after it: the project is
     # removed again.
     leftover = {each for each in differences.leftover_projects if _begin_removal_again(each)}
-    for project_id in sorted(leaving | leftover)[:MAX_PROJECTS]:
+    for project_id in _choose_projects(leaving | leftover):
         remove_deleted_project.enqueue(project_id)
+
+
+def _choose_projects(project_ids: set[int]) -> list[int]:
+    """Return those to queue at once: at random, so that what fails each time is never first for
+    good.
+    """
+    return random.sample(sorted(project_ids), min(len(project_ids), MAX_PROJECTS))
 
 
 def _begin_removal_again(project_id: int) -> bool:

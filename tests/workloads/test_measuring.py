@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from clusters.models import Cluster, PrometheusSignIn
-from clusters.tasks import count_silent_threads
+from clusters.thread_shares import count_silent_threads
 from tests.cast import Cast
 from tests.clusters.kube.faults import Exchange, FaultServer
 from workloads.metrics.frames import encode_frame

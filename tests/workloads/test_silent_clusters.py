@@ -15,7 +15,7 @@ from clusters.kube import pending_requests
 from clusters.kube.client import Timeouts
 from clusters.kube.pending_requests import PendingRequests
 from clusters.models import Cluster
-from clusters.tasks import count_silent_threads
+from clusters.thread_shares import count_silent_threads
 from projects.models import Project
 from tests.cast import Cast
 from tests.clusters.kube.faults import Exchange, FaultServer
@@ -81,6 +81,31 @@ def test_clusters_that_say_nothing_hold_only_some_threads(cast: Cast) -> None:
         hanging = [each for each in beats if not each.done()]
         assert len(hanging) <= count_silent_threads() == 2
         assert sum(bool(each.requests) for each in silent) <= count_silent_threads()
+
+
+def test_projects_that_fail_hold_only_some_threads(cast: Cast) -> None:
+    """As where the cluster answers, and a webhook of its hangs."""
+    with worker() as enqueue, FaultServer(Exchange.silence) as hanging, serve_script() as lively:
+        cluster = add_cluster(hanging, "hanging", is_silent=False)
+        projects = [
+            Project.objects.create(
+                name=f"hangs-{number}",
+                namespace=f"muster-hangs-{number}",
+                queue=f"hangs-{number}",
+                department=cast.research,
+                cluster=cluster,
+                sync_error="the API server did not answer in time",
+            )
+            for number in range(SILENT)
+        ]
+        writes = [enqueue(tasks.provision, each.pk) for each in projects]
+        other = add_cluster(lively, "lively", is_silent=False)
+        answers = [enqueue(tasks.heartbeat, str(other.pk)) for _ in range(12)]
+        assert not wait(answers, 60).not_done
+        assert Cluster.objects.get(pk=other.pk).version == "v1.34.0"
+        assert sum(not each.done() for each in writes) == count_silent_threads() == 2
+        hanging.wait_for(2)
+        assert len(hanging.requests) == 2
 
 
 def test_each_of_them_gets_its_turn(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:

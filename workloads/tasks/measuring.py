@@ -19,7 +19,8 @@ from clusters.metrics.figures import Sweep
 from clusters.metrics.sign_in import parse_sign_in
 from clusters.models import Cluster, PrometheusSignIn
 from clusters.prerequisites import is_served
-from clusters.tasks import claim_task, count_silent_threads
+from clusters.tasks import claim_task
+from clusters.thread_shares import ThreadShare
 from console import url_safety
 from console.celery import step
 from console.encryption import Unreadable
@@ -39,8 +40,7 @@ _lock = threading.Lock()
 _pauses: dict[uuid.UUID, "Pause"] = {}
 """Of each cluster whose Prometheus failed."""
 
-_slow: set[uuid.UUID] = set()
-"""The clusters among those with a problem that are swept now."""
+_slow_sources = ThreadShare()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +106,9 @@ def _claim_slow_thread(cluster: Cluster) -> Iterator[bool]:
     """
     if not cluster.metrics_problem:
         yield True
-        return
-    with _lock:
-        is_free = len(_slow) < count_silent_threads()
-        if is_free:
-            _slow.add(cluster.pk)
-    try:
-        yield is_free
-    finally:
-        if is_free:
-            with _lock:
-                _slow.discard(cluster.pk)
+    else:
+        with _slow_sources.claim() as is_free:
+            yield is_free
 
 
 def _sweep_prometheus(cluster: Cluster) -> sources.SweepResult:

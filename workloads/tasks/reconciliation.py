@@ -10,7 +10,8 @@ from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.errors import Gone, KubeError, NotServed
 from clusters.kube.resources import PODGROUPS, PODS
-from clusters.tasks import count_silent_threads, heartbeat
+from clusters.tasks import heartbeat
+from clusters.thread_shares import count_silent_threads
 from console.celery import step
 from workloads import journal
 from workloads.kube_objects import Object, nested_dict

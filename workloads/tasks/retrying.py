@@ -8,7 +8,8 @@ from collections.abc import Callable
 from clusters import connections
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, Rejected, Unauthorized, Unavailable
-from clusters.tasks import count_silent_threads, heartbeat
+from clusters.tasks import heartbeat
+from clusters.thread_shares import count_silent_threads
 from console.celery import Step
 from workloads import journal
 from workloads.models import Workload

@@ -18,7 +18,8 @@ from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.errors import Conflict, Gone, KubeError, Rejected, Unauthorized
 from clusters.models import Cluster
-from clusters.tasks import claim_task, count_silent_threads, heartbeat
+from clusters.tasks import claim_task, heartbeat
+from clusters.thread_shares import count_silent_threads
 from console.celery import step
 from projects.durations import describe_duration
 from scheduling import ClusterState

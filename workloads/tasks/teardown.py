@@ -12,7 +12,7 @@ from clusters import connections
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, Rejected
 from clusters.kube.resources import PODS
-from clusters.tasks import count_silent_threads
+from clusters.thread_shares import count_silent_threads
 from console.celery import Step, step
 from workloads import journal, logbook
 from workloads.kube_objects import is_data_worker
