@@ -8,6 +8,7 @@ import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
 from console import installation_state, keys, options
+from console.log_storage import describe_log_storage
 
 try:
     OPTIONS = options.read_options()
@@ -197,13 +198,7 @@ STORAGES: dict[str, Any] = {
     },
 }
 if OPTIONS.log_storage:
-    # Credentials, region and endpoint come from the environment, as every S3 client reads them
-    # (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ...).
-    _bucket, _, _prefix = OPTIONS.log_storage.removeprefix("s3://").partition("/")
-    STORAGES["logs"] = {
-        "BACKEND": "storages.backends.s3.S3Storage",
-        "OPTIONS": {"bucket_name": _bucket, "location": _prefix.strip("/"), "file_overwrite": True},
-    }
+    STORAGES["logs"] = describe_log_storage(OPTIONS.log_storage)
 WHITENOISE_USE_FINDERS = DEBUG
 WHITENOISE_AUTOREFRESH = False
 

@@ -12,8 +12,10 @@ from asgiref.sync import sync_to_async
 from django.core.files.storage import storages
 from django.utils import timezone
 
+from console import log_storage
 from projects.models import User
 from tests.cast import Cast, make_cast
+from tests.clusters.kube.faults import Exchange, FaultServer
 from tests.workloads import pods
 from tests.workloads.log_rows import a_log, number_lines, texts, window
 from workloads import logbook, tasks
@@ -22,6 +24,7 @@ from workloads.logbook.log_files import open_log
 from workloads.models import Log, Workload
 
 boto3 = pytest.importorskip("boto3", reason="requirements-s3.txt is not installed")
+boto_errors = pytest.importorskip("botocore.exceptions", reason="boto3 is not installed")
 server = pytest.importorskip("moto.server", reason="moto, flask and flask-cors are not installed")
 
 
@@ -36,9 +39,8 @@ def store(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
     bucket = boto3.resource("s3").Bucket("logs-of-tests")
     bucket.create()
-    options = {"bucket_name": "logs-of-tests", "location": "muster", "file_overwrite": True}
     settings.STORAGES = settings.STORAGES | {
-        "logs": {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
+        "logs": log_storage.describe_log_storage("s3://logs-of-tests/muster/")
     }
     yield bucket
     bucket.objects.all().delete()
@@ -139,6 +141,22 @@ def test_a_store_that_is_away_is_not_asked_for_each_log(
     monkeypatch.setattr(object_store, "move_log", fail)
     assert object_store.move_ended_logs() == 0
     assert len(asked) == object_store.MOST_FAILURES
+
+
+def test_a_store_that_does_not_answer_is_given_up_soon(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tests-only")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "tests-only")
+    monkeypatch.setattr(log_storage, "READ_SECONDS", 0.2)
+    with FaultServer(Exchange.silence) as silent:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.port}")
+        logs = log_storage.describe_log_storage("s3://logs-of-tests")
+        settings.STORAGES = settings.STORAGES | {"logs": logs}
+        with pytest.raises(boto_errors.ReadTimeoutError):
+            object_store.has_file("a.log")
+        storages["logs"].connection.meta.client.close()
+        assert len(silent.requests) == log_storage.ATTEMPTS
 
 
 @pytest.mark.django_db(transaction=True)
