@@ -29,6 +29,19 @@ def decrypt(token: str) -> str:
         ) from None
 
 
+def renew(token: str) -> str:
+    """Return a token of the same text by the newest key: the same one where that made it.
+
+    Raises Unreadable.
+    """
+    newest = Fernet(settings.ENCRYPTION_KEYS[0])
+    try:
+        newest.decrypt(token.encode())
+    except InvalidToken:
+        return newest.encrypt(decrypt(token).encode()).decode()
+    return token
+
+
 def _fernet() -> MultiFernet:
     return MultiFernet([Fernet(key) for key in settings.ENCRYPTION_KEYS])
 

@@ -21,12 +21,16 @@ from django.utils import timezone
 from qrcode.image.svg import SvgPathFillImage
 
 from console.errors import UserError
+from console.reencryption import Renewal
 from projects import access, audit, granting, sessions, throttle
 from projects.audit import Event
 from projects.models import User
 from projects.permissions import Entity, Verb
 
 WRONG_CODE = "This code is not right. Enter the one that your app shows now; each is good once."
+ENCRYPTED_KEYS = ("secret", "seed")
+"""What allauth has encrypted in the data of an authenticator."""
+
 _TOTP, _RECOVERY_CODES = Authenticator.Type.TOTP, Authenticator.Type.RECOVERY_CODES
 
 
@@ -195,3 +199,25 @@ def _spend_code(row: Authenticator, code: str) -> bool:
 def _create_recovery_codes(user: User) -> Sequence[str]:
     Authenticator.objects.filter(user=user, type=_RECOVERY_CODES).delete()
     return list(RecoveryCodes.activate(user).generate_codes())
+
+
+def renew_secrets(renewal: Renewal) -> None:
+    """Encrypt anew, by the newest key, the secrets of all second factors."""
+    for pk in list(Authenticator.objects.order_by("pk").values_list("pk", flat=True)):
+        with transaction.atomic():
+            row = (
+                Authenticator.objects.select_for_update(of=("self",))
+                .select_related("user")
+                .filter(pk=pk)
+                .first()
+            )
+            if row is None:
+                continue
+            label = f"second factor of {row.user.username}"
+            secrets = {
+                key: renewal.renew(row.data[key], label)
+                for key in ENCRYPTED_KEYS
+                if row.data.get(key)
+            }
+            row.data |= secrets
+            row.save(update_fields=["data"])
