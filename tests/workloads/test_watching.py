@@ -356,6 +356,18 @@ def test_a_rank_whose_log_is_not_captured_does_not_hang(
     assert RadarFinding.objects.exists() is is_found
 
 
+@pytest.mark.parametrize(("minutes", "is_found"), [(5, False), (-1, True)])
+def test_without_a_capture_process_no_rank_hangs(
+    workload: Workload, minutes: int, is_found: bool
+) -> None:
+    """As where it was killed, and so left no note in any log."""
+    put_hang(workload)
+    ended = timezone.now() - timedelta(minutes=minutes)
+    Cluster.objects.filter(pk=workload.cluster_id).update(captured_until=ended)
+    look_twice()
+    assert RadarFinding.objects.exists() is is_found
+
+
 def test_a_note_of_a_log_that_ended_says_nothing(workload: Workload) -> None:
     put_hang(workload)
     Log.objects.create(

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db.models import Case, F, Q, When
 from django.db.models.functions import Coalesce
@@ -102,6 +102,14 @@ def load_logs(workload: uuid.UUID, attempt: int, first: int = 0) -> Sequence[Log
     keys = of_attempt.order_by(*order).values("pk")[first : first + windows.MOST_LOGS]
     rows = Log.objects.filter(pk__in=keys).select_related("pod").defer(*_UNREAD_POD_FIELDS)
     return list(rows.order_by(*order))
+
+
+def has_capture_ended(captured_until: datetime | None, now: datetime) -> bool:
+    """Tell whether nobody captures the logs of a cluster whose lease for them ran until then.
+
+    Of a cluster that nobody has captured yet that is not known.
+    """
+    return captured_until is not None and captured_until <= now - MISSING_AFTER
 
 
 def describe_missing_capture(state: AttemptState) -> str:

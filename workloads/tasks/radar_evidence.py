@@ -17,6 +17,7 @@ from clusters.models import Node
 from workloads import logbook
 from workloads.kube_objects import DATA_WORKER
 from workloads.logbook import stamps
+from workloads.logbook.attempt_state import has_capture_ended
 from workloads.logbook.collecting import WAITING_NOTE
 from workloads.metrics.resolutions import Resolution
 from workloads.metrics.rows import load_frames
@@ -224,6 +225,7 @@ def _build_evidence(
 ) -> WorkloadEvidence:
     workload = target.workload
     lead = connections.clock_offset(workload.cluster_id)
+    is_captured = not has_capture_ended(workload.cluster.captured_until, now)
     processes = partial(_count_processes, workload.requested_pods, int(workload.gpus_allocated))
     ranks = []
     for pod in target.pods:
@@ -233,7 +235,7 @@ def _build_evidence(
         limit = _find_memory_limit(target.spec, node)
         row = progress.get(pod.rank or 0)
         rank = _build_rank(pod, row, line_at, limit, processes)
-        ranks.append(replace(rank, is_captured=capture.is_going_on))
+        ranks.append(replace(rank, is_captured=is_captured and capture.is_going_on))
     named = {
         pod.node: NodeEvidence(pod.node, node.is_ready, node.trouble[:300])
         for pod in target.pods

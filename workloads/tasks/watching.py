@@ -92,7 +92,8 @@ def _load_workloads() -> Sequence[Workload]:
         cluster__unreachable_since=None,
         cluster__is_enabled=True,
     )
-    rows = rows.select_related("radar_watch").only(*_FIELDS, "radar_watch")
+    rows = rows.select_related("radar_watch", "cluster")
+    rows = rows.only(*_FIELDS, "radar_watch", "cluster__captured_until")
     order = F("radar_watch__looked_at").asc(nulls_first=True)
     return list(rows.order_by(order, "pk")[:MOST_WORKLOADS])
 
