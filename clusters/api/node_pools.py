@@ -22,6 +22,7 @@ from projects.api import filtering, quotas, schemas
 from projects.api.base import ApiView, ListQuery
 from projects.api.bodies import TENANT_ID
 from projects.api.idempotency import idempotent
+from projects.api.merging import follow_version, repeat_stale
 from projects.api.schemas import (
     ID,
     INTEGER,
@@ -229,6 +230,7 @@ class NodePoolView(ApiView):
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
+    @repeat_stale
     def patch(self, request: Request, pk: int) -> Response:
         return self._apply_change(request, pk, whole=False)
 
@@ -243,6 +245,7 @@ class NodePoolView(ApiView):
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
+    @repeat_stale
     def put(self, request: Request, pk: int) -> Response:
         return self._apply_change(request, pk, whole=True)
 
@@ -268,7 +271,8 @@ class NodePoolView(ApiView):
         current = NodePoolForm.values(found) | (_EMPTY if whole else {})
         form = NodePoolForm(current | typed, row=found)
         quotas.require_valid(form, PLACES)
-        node_pools.change(found, form, self.user, body.version)
+        with follow_version(found.version, body.version) as version:
+            node_pools.change(found, form, self.user, version)
         return Response(_serialize_pool(self.user, pk))
 
     @extend_schema(

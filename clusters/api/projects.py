@@ -23,6 +23,7 @@ from projects import access, project_removal
 from projects.api import projects, quotas, schemas, unit_bodies
 from projects.api.base import ApiView
 from projects.api.idempotency import idempotent
+from projects.api.merging import follow_version, repeat_stale
 from projects.api.projects import serialize_project
 from projects.api.unit_bodies import NodeTypes, UnitBody
 from projects.models import Project, User
@@ -127,6 +128,7 @@ class ProjectView(ApiView):
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
+    @repeat_stale
     def put(self, request: Request, pk: int) -> Response:
         return self._apply_change(request, pk, whole=True)
 
@@ -138,6 +140,7 @@ class ProjectView(ApiView):
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
+    @repeat_stale
     def patch(self, request: Request, pk: int) -> Response:
         return self._apply_change(request, pk, whole=False)
 
@@ -188,6 +191,7 @@ class ProjectResourcesView(ApiView):
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
+    @repeat_stale
     def patch(self, request: Request, pk: int) -> Response:
         found = get_editable_project(self.user, pk)
         return self._apply_change(request, found, _serialize_current(found))
@@ -203,6 +207,7 @@ class ProjectResourcesView(ApiView):
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
+    @repeat_stale
     def put(self, request: Request, pk: int) -> Response:
         found = get_editable_project(self.user, pk)
         return self._apply_change(
@@ -233,7 +238,8 @@ def change_project(
     """
     form = ProjectChangeForm(given, user=user, row=project)
     quotas.require_valid(form, PLACES)
-    project_saving.save_project(form, version)
+    with follow_version(project.version, version) as edited_version:
+        project_saving.save_project(form, edited_version)
     return Response(serialize_project(_get_project(user, project.pk)))
 
 

@@ -7,6 +7,7 @@ from console import edit_conflicts
 from console.errors import Clash
 from environments.kinds import AssetKind
 from environments.models import Asset
+from projects.api.merging import StaleRead
 from projects.audit import Event
 from projects.models import AuditEntry
 
@@ -23,6 +24,9 @@ def explain_late_change(
     """
     try:
         yield
+    except StaleRead:
+        # No version was edited: the whole change is carried out again.
+        raise
     except edit_conflicts.ChangedMeanwhile as error:
         text = describe_changes(kind, asset, error.version, version or 0)
         raise Clash(text, status=status) from error

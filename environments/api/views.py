@@ -28,6 +28,7 @@ from projects import access
 from projects.api import filtering, schemas
 from projects.api.base import ApiView, ListQuery, build_list_body
 from projects.api.idempotency import idempotent
+from projects.api.merging import follow_version, repeat_stale
 from projects.permissions import Verb
 
 
@@ -97,9 +98,11 @@ class AssetView(ApiView):
     def get(self, request: Request, key: uuid.UUID) -> Response:
         return build_tagged_response(_serialize_current(self, key))
 
+    @repeat_stale
     def put(self, request: Request, key: uuid.UUID) -> Response:
         return self._change_asset(request, key, keeps=False)
 
+    @repeat_stale
     def patch(self, request: Request, key: uuid.UUID) -> Response:
         return self._change_asset(request, key, keeps=True)
 
@@ -142,9 +145,12 @@ class AssetView(ApiView):
             changes=True,
         )
         expected = expected.narrow(version)
-        with late_changes.explain_late_change(self.kind, asset, expected.version, expected.status):
+        with (
+            late_changes.explain_late_change(self.kind, asset, expected.version, expected.status),
+            follow_version(asset.version, expected.version) as edited_version,
+        ):
             actions.change(
-                asset, form.values, scope=form.asset_scope, user=self.user, version=expected.version
+                asset, form.values, scope=form.asset_scope, user=self.user, version=edited_version
             )
         return build_tagged_response(_serialize_current(self, key), 202)
 

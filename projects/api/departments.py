@@ -15,6 +15,7 @@ from projects import access, departments, scope_choices
 from projects.api import filtering, quotas, schemas, unit_bodies
 from projects.api.base import ApiView, ListQuery
 from projects.api.idempotency import idempotent
+from projects.api.merging import follow_version, repeat_stale
 from projects.api.unit_bodies import DepartmentBody, ResourcesBody
 from projects.department_sums import annotate_sums
 from projects.models import Department, User
@@ -119,6 +120,7 @@ class DepartmentView(ApiView):
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
+    @repeat_stale
     def put(self, request: Request, pk: int) -> Response:
         return self._answer_change(request, pk, whole=True)
 
@@ -130,6 +132,7 @@ class DepartmentView(ApiView):
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
+    @repeat_stale
     def patch(self, request: Request, pk: int) -> Response:
         return self._answer_change(request, pk, whole=False)
 
@@ -164,6 +167,7 @@ class DepartmentResourcesView(ApiView):
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
+    @repeat_stale
     def patch(self, request: Request, pk: int) -> Response:
         department = _get_changeable(self.user, pk)
         return _apply_change(
@@ -183,6 +187,7 @@ class DepartmentResourcesView(ApiView):
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
+    @repeat_stale
     def put(self, request: Request, pk: int) -> Response:
         department = _get_changeable(self.user, pk)
         return _apply_change(
@@ -242,7 +247,8 @@ def _apply_change(
     """
     form = DepartmentForm({**kept_values, **_build_form_data(body)}, row=found)
     quotas.require_valid(form, quotas.FIELD_PATHS)
-    departments.change(found, form, user, body.version)
+    with follow_version(found.version, body.version) as version:
+        departments.change(found, form, user, version)
     return Response(serialize_department(_get_department(user, found.pk)))
 
 

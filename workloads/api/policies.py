@@ -22,6 +22,7 @@ from environments.models import Policy
 from projects import access, scope_choices
 from projects.api import schemas
 from projects.api.base import ApiView, ListQuery
+from projects.api.merging import follow_version, repeat_stale
 from projects.permissions import Entity, Verb
 from projects.scopes import TENANT, Level, Scope
 from workloads import policing
@@ -121,6 +122,7 @@ class PolicyView(ApiView):
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["policies"],
     )
+    @repeat_stale
     def put(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, Entity.POLICIES)
         query = ListQuery(request)
@@ -154,6 +156,7 @@ class PolicyView(ApiView):
         | schemas.error_responses(400, 401, 403, 404),
         tags=["policies"],
     )
+    @repeat_stale
     def patch(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.EDIT, Entity.POLICIES)
         query = ListQuery(request)
@@ -209,7 +212,8 @@ class PolicyView(ApiView):
         if policy is None:
             actions.create(Policy, values | {"description": ""}, scope=scope, user=self.user)
         else:
-            actions.change(policy, values, scope=scope, user=self.user)
+            with follow_version(policy.version, None) as version:
+                actions.change(policy, values, scope=scope, user=self.user, version=version)
         return Response(self._serialize_policy(self._get_policy(scope)))
 
     def _get_policy(self, scope: Scope) -> Policy:

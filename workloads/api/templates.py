@@ -26,6 +26,7 @@ from projects import access
 from projects.api import filtering, schemas
 from projects.api.base import ApiView, ListQuery
 from projects.api.idempotency import idempotent
+from projects.api.merging import follow_version, repeat_stale
 from projects.models import User
 from projects.permissions import Entity, Verb
 from projects.scopes import Scope
@@ -183,6 +184,7 @@ class TemplateView(TemplateApiView):
         | schemas.error_responses(400, 401, 403, 404, 409, 412, 413),
         tags=["templates"],
     )
+    @repeat_stale
     def put(self, request: Request, key: uuid.UUID) -> Response:
         template, expected = self._get_changeable_template(request, key)
         body = template_bodies.parse_template(request.data, self.architecture)
@@ -202,6 +204,7 @@ class TemplateView(TemplateApiView):
         | schemas.error_responses(400, 401, 403, 404, 409, 412, 413),
         tags=["templates"],
     )
+    @repeat_stale
     def patch(self, request: Request, key: uuid.UUID) -> Response:
         template, expected = self._get_changeable_template(request, key)
         base = template_bodies.serialize_template_spec(build_template_spec(template, self.user))
@@ -256,10 +259,11 @@ class TemplateView(TemplateApiView):
             else _require_scope(body.scope, self.user)
         )
         expected = expected.narrow(body.version)
-        with late_changes.explain_late_change(
-            TEMPLATE, template, expected.version, expected.status
+        with (
+            late_changes.explain_late_change(TEMPLATE, template, expected.version, expected.status),
+            follow_version(template.version, expected.version) as edited_version,
         ):
-            actions.change(template, values, scope=scope, user=self.user, version=expected.version)
+            actions.change(template, values, scope=scope, user=self.user, version=edited_version)
         return build_tagged_response(self.serialize_full_template(template.pk), 202)
 
 

@@ -1,0 +1,52 @@
+"""Changes that keep what a body does not say, while somebody else changes the same row.
+
+Such a change writes what it has read. Over a newer row it would take away what the other one
+changed, without having been asked to.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import wraps
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.edit_conflicts import ChangedMeanwhile
+from projects.api.base import ApiView
+
+MAX_TRIES = 10
+"""How often a change is begun. Of several at once, each time one is written."""
+
+Handler = Callable[..., Response]
+
+
+class StaleRead(ChangedMeanwhile):
+    """The row was changed after the values were read that a change keeps."""
+
+
+@contextmanager
+def follow_version(read: int, given: int | None) -> Iterator[int]:
+    """Yield the version that is changed: the given one, else the one that was read.
+
+    Raises StaleRead where nobody gave one, and ChangedMeanwhile comes of the change.
+    """
+    try:
+        yield read if given is None else given
+    except ChangedMeanwhile as error:
+        if given is None:
+            raise StaleRead(error.version) from error
+        raise
+
+
+def repeat_stale(handle: Handler) -> Handler:
+    """Let a handler begin again, with the row as it is by then, after StaleRead."""
+
+    @wraps(handle)
+    def repeat(view: ApiView, request: Request, *arguments: Any, **named: Any) -> Response:
+        for _ in range(MAX_TRIES - 1):
+            with suppress(StaleRead):
+                return handle(view, request, *arguments, **named)
+        return handle(view, request, *arguments, **named)
+
+    return repeat
