@@ -5,7 +5,8 @@ Roles are in `projects.api.roles`.
 
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Case, CharField, F, Q, Value, When
+from django.db.models.functions import Cast, Concat
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -21,13 +22,17 @@ from projects.models import AccessRule
 from projects.permissions import L1, Entity, Permission, Verb
 from projects.scopes import Level, Scope
 
+MAX_SUBJECTS = 100
+"""Subjects that a list is asked for at once."""
 MAX_COUNTED = 10_000
 """Rules that are counted at most: `totalRecords` is this where there are more."""
+_ROLE_KEY = "key_of_role"
+"""What the database has for `AccessRule.role_key`: an annotation."""
 RULE_FIELDS = {
     "id": filtering.id_field("pk"),
     "subjectName": filtering.text_field("user__username"),
     "groupName": filtering.text_field("group__name"),
-    "roleKey": filtering.exact_field("role"),
+    "roleKey": filtering.exact_field(_ROLE_KEY),
     "projectId": filtering.id_field("project_id"),
     "departmentId": filtering.id_field("department_id"),
     "clusterId": filtering.uuid_field("cluster_id"),
@@ -311,20 +316,25 @@ def _parse_new_scope(rule: AccessRule, body: access_bodies.RuleChange) -> Scope:
 
 def _filter_rules(rules: Any, query: ListQuery) -> Any:
     """Return the rules that the parameters of a list select. Raises Invalid."""
+    number = Cast("custom_role_id", CharField())
+    custom = When(role="", then=Concat(Value("custom:"), number))
+    rules = rules.annotate(**{_ROLE_KEY: Case(custom, default=F("role"))})
     rules = filtering.filter_and_search(rules, query, RULE_FIELDS, SEARCH_COLUMNS)
     kind = query.choice("subjectType", ("", *subjects.KINDS, "app"))
     if kind == subjects.GROUP:
         rules = rules.filter(group__isnull=False)
     elif kind:
         rules = rules.filter(user__is_service=kind != subjects.USER)
-    if names := [each.strip() for each in query.text("subjectIds").split(",") if each.strip()][
-        :100
-    ]:
+    if names := query.texts("subjectIds", MAX_SUBJECTS):
         rules = rules.filter(Q(user__username__in=names) | Q(group__name__in=names))
-    if role := bodies.parse_role_key(query.text("roleId")):
-        name, _, number = role.partition(":")
-        rules = rules.filter(custom_role=number) if name == "custom" else rules.filter(role=role)
+    if role := query.text("roleId"):
+        # Of a role that is not there, there are no rules.
+        rules = rules.filter(**{_ROLE_KEY: bodies.parse_role_key(role)})
     level = query.choice("scopeType", ("", *Level))
+    if query.text("scopeId") and not level:
+        raise Invalid(
+            [("scopeType", f"scopeType must be given with scopeId: one of {', '.join(Level)}.")]
+        )
     for name, wanted in (("scopeId", level), ("clusterId", Level.CLUSTER)):
         if (key := query.text(name)) and wanted and wanted != Level.TENANT:
             try:

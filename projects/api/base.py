@@ -32,6 +32,10 @@ MAX_ITEMS = 500
 """Items of one answer."""
 MAX_OFFSET = 10_000
 """The largest offset."""
+MAX_CONDITIONS = 100
+"""Conditions of filterBy."""
+MAX_TEXT_CHARS = 8192
+"""Characters of a parameter."""
 VERSION_HEADER = "Muster-Version"
 """The header of every answer that has the server's version."""
 
@@ -42,7 +46,7 @@ class TooLarge(APIException):
 
 
 class BoundedJson(JSONParser):
-    """Parse JSON by the standard: UTF-8, no NaN, and text that can be stored.
+    """Parse JSON by the standard: UTF-8, no NaN, no name twice, and text that can be stored.
 
     Anything else is answered by 400 with the reason.
     """
@@ -57,7 +61,11 @@ class BoundedJson(JSONParser):
         if len(raw) > LARGEST_BODY:
             raise TooLarge
         try:
-            body = json.loads(raw.decode("utf-8"), parse_constant=_reject_constant)
+            body = json.loads(
+                raw.decode("utf-8"),
+                parse_constant=_reject_constant,
+                object_pairs_hook=_build_object,
+            )
             _check_storable(body, MAX_DEPTH)
         except RecursionError:
             raise ParseError(f"The body must not be deeper than {MAX_DEPTH} levels.") from None
@@ -68,6 +76,20 @@ class BoundedJson(JSONParser):
 
 def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number.")
+
+
+def _build_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these pairs. Raises ValueError where two have one name.
+
+    The standard leaves open which of them counts: what judged the body on its way here may have
+    seen the other one.
+    """
+    names: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in names:
+            raise ValueError(f"an object has {name[:60]!r} twice.")
+        names[name] = value
+    return names
 
 
 def _check_storable(value: Any, depth: int) -> None:
@@ -155,9 +177,22 @@ class ListQuery:
 
     def text(self, name: str, default: str = "") -> str:
         value = self._query.get(name, default)
-        if "\x00" in value or len(value) > 8192:
+        if "\x00" in value or len(value) > MAX_TEXT_CHARS:
             raise Invalid([(name, f"{name} cannot be that text.")])
         return value
+
+    def texts(self, name: str, most: int) -> list[str]:
+        """Return the texts of a parameter, given once with commas or several times.
+
+        Refuses more than `most`: a list without some of them would answer another question.
+        """
+        joined = ",".join(self._query.getlist(name))
+        if "\x00" in joined or len(joined) > MAX_TEXT_CHARS:
+            raise Invalid([(name, f"{name} cannot be that text.")])
+        texts = [part.strip() for part in joined.split(",") if part.strip()]
+        if len(texts) > most:
+            raise Invalid([(name, f"{name} takes at most {most}, and {len(texts)} are given.")])
+        return texts
 
     def integer(self, name: str, default: int, minimum: int, maximum: int, hint: str = "") -> int:
         text = self.text(name)
@@ -210,10 +245,7 @@ class ListQuery:
     @property
     def filters(self) -> list[str]:
         """The conditions of filterBy, given once with commas or several times."""
-        joined = ",".join(self._query.getlist("filterBy"))
-        if "\x00" in joined or len(joined) > 8192:
-            raise Invalid([("filterBy", "filterBy cannot be that text.")])
-        return [part.strip() for part in joined.split(",") if part.strip()][:100]
+        return self.texts("filterBy", MAX_CONDITIONS)
 
     def page(self, rows: models.QuerySet[Any], default: int = 50) -> tuple[list[Any], int | None]:
         """Return the rows at offset and limit, and the next offset (None at the end)."""

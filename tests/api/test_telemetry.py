@@ -56,6 +56,17 @@ def test_workloads_are_counted_by_up_to_two_fields(cast: Cast, workloads: None) 
     assert {each["groups"][0]["name"] for each in named["values"]} == {"team-a", "team-b"}
 
 
+def test_a_phase_of_several_statuses_comes_where_its_sum_belongs(cast: Cast) -> None:
+    statuses = (*[Status.RUNNING] * 3, *[Status.INITIALIZING] * 2, *[Status.PREPARING] * 2)
+    for number, status in enumerate(statuses):
+        made = journal.create_workload(
+            a_spec(cast.team_a, f"t{number}"), project=cast.team_a, user=cast.alice
+        )
+        Workload.objects.filter(pk=made.pk).update(status=status)
+    found = values(Caller(cast.alice), "workloads", "WORKLOADS_COUNT&groupBy=Phase")
+    assert list(found.items()) == [(("Initializing",), "4"), (("Running",), "3")]
+
+
 def test_everybody_counts_what_they_may_see(cast: Cast, workloads: None) -> None:
     assert values(Caller(cast.mallory), "workloads", "WORKLOADS_COUNT&groupBy=ProjectId") == {
         (str(cast.team_b.pk),): "1"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
 from django.db.models import Aggregate, Count, QuerySet, Sum
@@ -102,7 +103,8 @@ class WorkloadsTelemetryView(ApiView):
             key = tuple(group.get_key(row) for group in groups)
             # Two statuses may be one phase.
             amounts[key] = amounts.get(key, 0) + (row["amount"] or 0)
-        values = {key: _serialize_amount(amount) for key, amount in amounts.items()}
+        largest = sorted(amounts.items(), key=itemgetter(1), reverse=True)
+        values = {key: _serialize_amount(amount) for key, amount in largest}
         return Response(serialize_telemetry(kind, names, values))
 
 
