@@ -14,6 +14,8 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 # What works on the database, without what holds views against tables; the rest of the suite would do the same again on another one.
 ON_A_DATABASE := tests/console tests/projects tests/clusters tests/environments tests/workloads tests/api tests/deploy/test_backup.py \
   --ignore-glob 'tests/console/test_permission_*' --ignore-glob 'tests/console/test_security_pages*' --only-with-database
+# Of a test with many cases these ask that database alike: CASES=1000 takes all of them.
+CASES ?= 4
 
 .PHONY: up test test-database test-long test-frameworks test-localkube check bench lock clean
 
@@ -29,7 +31,7 @@ test-localkube: $(VENV)/.development
 
 # On the database that MUSTER_DATABASE_URL names, which may create others beside it.
 test-database: $(VENV)/.development
-	$(PYTEST) $(ON_A_DATABASE)
+	$(PYTEST) $(ON_A_DATABASE) --cases $(CASES)
 
 test-long: $(VENV)/.development
 	$(BIN)/python -m pytest -n 0 -m long --timeout 3600

@@ -5,7 +5,8 @@ fixtures live beside their tests.
 import gc
 import os
 import secrets
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import hypothesis
@@ -54,13 +55,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--only-with-database", action="store_true", help="leave out the tests that use no database"
     )
+    parser.addoption(
+        "--cases", type=int, help="of a test with more cases, only so many, spread over all of them"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    kept = items
     if config.getoption("--only-with-database"):
-        config.hook.pytest_deselected(items=[item for item in items if not _uses_database(item)])
-        items[:] = [item for item in items if _uses_database(item)]
-    items.sort(key=_get_turn)
+        kept = [item for item in kept if _uses_database(item)]
+    if cases := config.getoption("--cases"):
+        kept = choose_cases(kept, cases)
+    if kept is not items:
+        wanted = set(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
+    items[:] = sorted(kept, key=_get_turn)
 
 
 @pytest.hookimpl(trylast=True)
@@ -70,6 +79,21 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def choose_cases(items: Sequence[pytest.Item], most: int) -> list[pytest.Item]:
+    """Return the items without those that are one of many cases of a test.
+
+    `most` of each test are kept, the first among them, as far from each other as they can be.
+    """
+    by_test: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        by_test[item.nodeid.partition("[")[0]].append(item)
+    kept = set()
+    for cases in by_test.values():
+        count = min(most, len(cases))
+        kept |= {cases[number * len(cases) // count] for number in range(count)}
+    return [item for item in items if item in kept]
 
 
 def _get_turn(item: pytest.Item) -> int:
