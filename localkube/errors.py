@@ -10,6 +10,15 @@ from typing import Any
 
 from localkube.metadata import Object
 
+MAX_CAUSES = 100
+"""Most problems that one refusal names, as many as a real server of a strict decoding.
+
+A body of 3 MiB has room for a million, whose texts would take half a gigabyte.
+"""
+
+MAX_PATH_CHARACTERS = 1024
+"""Most characters of a field's path in an error: it is repeated for each problem below it."""
+
 UNCHECKED_RULES_MESSAGE = (
     "some validation rules were not checked because the object was invalid; correct the existing "
     "errors to complete validation"
@@ -23,6 +32,11 @@ class Cause:
     reason: str
     message: str
     field: str
+
+
+def join_field_path(path: str, key: str) -> str:
+    """Return the path of a field below `path`, as causes name it."""
+    return f"{path}.{key}"[:MAX_PATH_CHARACTERS] if path else key[:MAX_PATH_CHARACTERS]
 
 
 def required_cause(field: str, text: str = "") -> Cause:
@@ -110,11 +124,12 @@ def bad_request_error(message: str) -> ApiError:
 class StrictDecodingError(ApiError):
     """400 for fields that strict validation refuses.
 
-    `detail` says which, as `strict decoding error: unknown field "spec.x"`.
+    `detail` says which, as `strict decoding error: unknown field "spec.x"`; of more than MAX_CAUSES
+    the first, as a real server does.
     """
 
     def __init__(self, kind: str, version: str, problems: Sequence[str]) -> None:
-        self.detail = f"strict decoding error: {', '.join(problems)}"
+        self.detail = f"strict decoding error: {', '.join(problems[:MAX_CAUSES])}"
         super().__init__(
             400,
             "BadRequest",
@@ -227,6 +242,16 @@ def too_large_error(limit: int) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
 
 
+def object_too_large_error(size: int, limit: int) -> ApiError:
+    """Build a 413 for an object that is too large to be stored."""
+    return ApiError(
+        413,
+        "RequestEntityTooLarge",
+        f"Request entity too large: the object would have {size} bytes, at most {limit} are "
+        "stored: keep large data in files or volumes",
+    )
+
+
 def unsupported_media_type_error(media_types: Sequence[str]) -> ApiError:
     names = ", ".join(media_types)
     return ApiError(
@@ -250,12 +275,18 @@ def unroutable_media_type_error() -> ApiError:
 def invalid_error(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiError:
     """Build a 422 with a cause per field.
 
-    Several causes are bracketed in the message, as Go's aggregate prints them.
+    Several causes are bracketed in the message, as Go's aggregate prints them. Of more than
+    MAX_CAUSES the first are named.
     """
-    texts = [f"{c.field}: {c.message}" for c in causes]
+    texts = [f"{c.field}: {c.message}" for c in causes[:MAX_CAUSES]]
+    if len(causes) > MAX_CAUSES:
+        texts.append(f"and more: the first {MAX_CAUSES} are shown")
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = _build_details(group, kind, name) | {
-        "causes": [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]
+        "causes": [
+            {"reason": c.reason, "message": c.message, "field": c.field}
+            for c in causes[:MAX_CAUSES]
+        ]
     }
     return ApiError(
         422, "Invalid", f'{_qualify_name(group, kind)} "{name}" is invalid: {joined}', details

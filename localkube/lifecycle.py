@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from localkube import errors, resources
+from localkube import clock, errors, resources
 from localkube.metadata import FINISHED_PHASES, Object, deep_copy, is_terminating
 from localkube.resources import NAMESPACES, PODS
 from localkube.resources.resource import Resource
@@ -234,7 +234,8 @@ def is_foreground_deletion(obj: Object) -> bool:
 def compute_grace_seconds(resource: Resource, obj: Object, requested_seconds: int | None) -> int:
     """Return the seconds until an object may be removed.
 
-    Only a pod that is bound and not finished has any (pod strategy CheckGracefulDelete).
+    Only a pod that is bound and not finished has any (pod strategy CheckGracefulDelete). No more
+    than `clock.MAX_SECONDS` can be waited for; a pod that asks for less than none gets one.
     """
     if resource is not PODS:
         return 0
@@ -242,6 +243,7 @@ def compute_grace_seconds(resource: Resource, obj: Object, requested_seconds: in
     if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in FINISHED_PHASES:
         return 0
     if requested_seconds is not None:
-        return max(requested_seconds, 0)
+        return min(max(requested_seconds, 0), clock.MAX_SECONDS)
     pod_seconds = spec.get("terminationGracePeriodSeconds")
-    return DEFAULT_GRACE_SECONDS if pod_seconds is None else int(pod_seconds)
+    seconds = DEFAULT_GRACE_SECONDS if pod_seconds is None else int(pod_seconds)
+    return 1 if seconds < 0 else min(seconds, clock.MAX_SECONDS)

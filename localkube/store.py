@@ -36,6 +36,10 @@ MIGRATIONS = (
 
 MAX_OBJECTS = 200_000
 MAX_BYTES = 2 << 30
+MAX_OBJECT_BYTES = 8 << 20
+"""Most bytes of one object; a body of the API has 3 MiB, and who owns its fields may take as much
+again. Patches that add to an object would else make it so large that each request for it is slow.
+"""
 CHECKPOINT_EVERY = 2.0
 CHECKPOINT_BYTES = 4 << 20
 """From which size the write-ahead log is folded into the database, every CHECKPOINT_EVERY seconds.
@@ -202,7 +206,8 @@ class Store:
     def put_object(self, key: str, obj: Object) -> Record:
         """Store an object under its namespace and name, and set its resourceVersion.
 
-        Raises ApiError 507 when the store or the disk is full.
+        Raises ApiError 413 for an object that has grown too large, 507 when the store or the disk
+        is full.
         """
         with self.transaction():
             rv = self.rv + 1
@@ -214,9 +219,10 @@ class Store:
             record = self._build_record(key, obj, rv, raw)
             object_key = (record.namespace, record.name)
             previous = self._get_table(key).records.get(object_key)
-            self._check_bounds(
-                0 if previous else 1, len(raw) - (len(previous.raw) if previous else 0)
-            )
+            old_size = len(previous.raw) if previous else 0
+            if len(raw) > max(MAX_OBJECT_BYTES, old_size):
+                raise errors.object_too_large_error(len(raw), MAX_OBJECT_BYTES)
+            self._check_bounds(0 if previous else 1, len(raw) - old_size)
             self._db.execute(
                 "INSERT INTO objects (resource, namespace, name, rv, data) VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT (resource, namespace, name) DO UPDATE SET rv = excluded.rv, data = "

@@ -5,6 +5,8 @@ here.
 import asyncio
 import json
 import re
+from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -13,7 +15,7 @@ from localkube import errors
 from localkube.api import protobuf, yaml_text
 from localkube.api.http_messages import ApiCall
 from localkube.api.negotiation import SUPPORTED_MEDIA_TYPES
-from localkube.errors import ApiError
+from localkube.errors import MAX_CAUSES, ApiError, join_field_path
 
 MAX_BODY = 3 << 20
 MAX_DRAINED = 16 << 20
@@ -29,6 +31,11 @@ MAX_DEPTH = 200
 
 Real objects have about twenty; a real server allows 10,000, which no recursive walk of ours would
 survive.
+"""
+MAX_VALUES = yaml_text.MAX_NODES
+"""Most values in one body; a value takes two bytes, and each is walked and checked several times.
+
+Real objects have about one in 25 bytes.
 """
 THREAD_FROM_BYTES = 64 << 10
 """From which size YAML is parsed in a thread: it takes about a second per MB."""
@@ -158,8 +165,11 @@ def parse_json(raw: bytes) -> Any:
     except msgspec.DecodeError as error:
         raise ValueError(_describe_json_error(raw)) from error
     # Counting brackets is cheap and rules out nearly every body, so few are walked.
-    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and _is_too_deep(value):
+    openings = raw.count(b"{") + raw.count(b"[")
+    if openings > MAX_DEPTH and _is_too_deep(value):
         raise ValueError("exceeded max depth")
+    if openings + raw.count(b",") >= MAX_VALUES and _count_values(value) > MAX_VALUES:
+        raise ValueError(f"document contains more than {MAX_VALUES} values")
     return value
 
 
@@ -186,7 +196,7 @@ def summarize_body(raw: bytes) -> str:
 def find_duplicate_fields(raw: bytes) -> list[str]:
     """Return the paths of keys that come twice in one JSON object, as `spec.replicas`.
 
-    Returns [] for a body that is no JSON.
+    They are MAX_CAUSES at most. Returns [] for a body that is no JSON.
     """
     has_duplicates = False
 
@@ -195,8 +205,9 @@ def find_duplicate_fields(raw: bytes) -> list[str]:
         values = dict(items)
         if len(values) != len(items):
             has_duplicates = True
-            keys = [key for key, _ in items]
-            return _DuplicateKeyDict(values, sorted({key for key in keys if keys.count(key) > 1}))
+            counts = Counter(key for key, _ in items)
+            duplicate_keys = sorted(key for key, count in counts.items() if count > 1)
+            return _DuplicateKeyDict(values, duplicate_keys)
         return values
 
     try:
@@ -217,14 +228,25 @@ class _DuplicateKeyDict(dict[str, Any]):
 def _find_duplicate_paths(root: Any) -> list[str]:
     paths: list[str] = []
     stack: list[tuple[str, Any]] = [("", root)]
-    while stack:
+    while stack and len(paths) < MAX_CAUSES:
         path, value = stack.pop()
         if isinstance(value, _DuplicateKeyDict):
-            paths += [f"{path}.{key}".lstrip(".") for key in value.duplicate_keys]
+            paths += [
+                join_field_path(path, key)
+                for key in value.duplicate_keys[: MAX_CAUSES - len(paths)]
+            ]
         if isinstance(value, dict):
-            stack += [(f"{path}.{key}", child) for key, child in value.items()]
+            stack += [
+                (join_field_path(path, key), child)
+                for key, child in value.items()
+                if isinstance(child, dict | list)
+            ]
         elif isinstance(value, list):
-            stack += [(f"{path}[{index}]", child) for index, child in enumerate(value)]
+            stack += [
+                (f"{path}[{index}]", child)
+                for index, child in enumerate(value)
+                if isinstance(child, dict | list)
+            ]
     return sorted(paths)
 
 
@@ -235,6 +257,22 @@ def _is_too_deep(root: Any) -> bool:
         if not level:
             return False
     return True
+
+
+def _count_values(root: Any) -> int:
+    """Return how many values there are in a value, itself included."""
+    count, level = 1, [root]
+    while level:
+        children = [child for value in level for child in _list_children(value)]
+        count += len(children)
+        level = [child for child in children if isinstance(child, dict | list)]
+    return count
+
+
+def _list_children(value: Any) -> Collection[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _list_containers(value: Any) -> list[Any]:

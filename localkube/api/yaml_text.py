@@ -17,6 +17,11 @@ MAX_NODES = 200_000
 
 A few kB of nested aliases would otherwise become gigabytes.
 """
+CHARACTERS_PER_VALUE = 64
+"""A text, or a key, counts once more for each so many characters.
+
+An alias of a long text is short, too: a thousand of them would be a gigabyte once encoded.
+"""
 MAX_DEPTH = 200
 
 _STRING_TAG = "tag:yaml.org,2002:str"
@@ -57,7 +62,8 @@ def dump_yaml(value: Any) -> bytes:
 class _OpenCollection:
     """A collection whose end has not been parsed.
 
-    `size` counts the values in it; `key` is the mapping's key that waits for a value.
+    `size` counts the values in it, as MAX_NODES does; `key` is the mapping's key that waits for a
+    value.
     """
 
     value: Any
@@ -91,6 +97,7 @@ class _DocumentBuilder:
                 and self._stack[-1].key is None
             ):
                 raise BadYaml(f"line {_get_line_number(event)}: a key must be plain text")
+            self._spend_budget(1)
             value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
             self._stack.append(_OpenCollection(value, event.anchor, _get_line_number(event)))
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -115,20 +122,24 @@ class _DocumentBuilder:
     def _add_scalar(self, event: yaml.ScalarEvent) -> None:
         line = _get_line_number(event)
         top = self._stack[-1] if self._stack else None
+        size = len(event.value) // CHARACTERS_PER_VALUE
         if top is not None and isinstance(top.value, dict) and top.key is None:
             if event.value in top.value:
                 raise BadYaml(f'line {line}: key "{event.value[:64]}" already set in map')
             top.key = event.value
+            top.size += size
+            self._spend_budget(size)
             return
         is_plain = event.style in (None, "") and event.tag != _STRING_TAG
+        self._spend_budget(1 + size)
         self._add_value(
-            _parse_plain_scalar(event.value) if is_plain else event.value, 1, event.anchor, line
+            _parse_plain_scalar(event.value) if is_plain else event.value,
+            1 + size,
+            event.anchor,
+            line,
         )
 
     def _add_value(self, value: Any, size: int, anchor: str | None, line: int) -> None:
-        # A collection's values, and an alias's copy, were counted when they came.
-        if size == 1:
-            self._spend_budget(1)
         if anchor is not None:
             self._anchors[anchor] = value, size
         if not self._stack:
@@ -154,7 +165,10 @@ class _DocumentBuilder:
     def _spend_budget(self, size: int) -> None:
         self._values_left -= size
         if self._values_left < 0:
-            raise BadYaml(f"document contains more than {MAX_NODES} values")
+            raise BadYaml(
+                f"document contains more than {MAX_NODES} values, a text counted once for every "
+                f"{CHARACTERS_PER_VALUE} characters"
+            )
 
 
 def _get_line_number(event: yaml.Event) -> int:

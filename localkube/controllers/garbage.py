@@ -24,6 +24,9 @@ ORPHANS_PER_RECONCILE = 50
 """Dependents that one reconcile orphans, so that an owner of ten thousand does not block the rest.
 """
 
+MAX_CIRCLE = 100
+"""Owners above an object that are looked through for one that the object itself owns."""
+
 
 class GarbageCollector:
     """Delete objects whose owners are all gone, and complete deletions with a propagation policy.
@@ -58,10 +61,7 @@ class GarbageCollector:
         finalizers = obj["metadata"].get("finalizers") or ()
         if ORPHAN_FINALIZER in finalizers:
             return self._orphan_dependents(kind, obj)
-        if FOREGROUND_FINALIZER in finalizers and not any(
-            _blocks_deletion(record, uid_of(obj))
-            for _, record in self._list_dependents(uid_of(obj))
-        ):
+        if FOREGROUND_FINALIZER in finalizers and not self._is_blocked(obj):
             self._remove_finalizer(kind, obj, FOREGROUND_FINALIZER)
         return None
 
@@ -118,12 +118,35 @@ class GarbageCollector:
         )
         return kind, record if record is not None and record.uid == ref.get("uid") else None
 
+    def _is_blocked(self, obj: Object) -> bool:
+        """Return whether a dependent keeps an object from being removed.
+
+        One that owns the object in turn does not, nor does the object itself: each of such a circle
+        would wait for the others for ever.
+        """
+        owner_uids = self._list_owner_uids(obj)
+        return any(
+            record.uid not in owner_uids and _blocks_deletion(record, uid_of(obj))
+            for _, record in self._list_dependents(uid_of(obj))
+        )
+
+    def _list_owner_uids(self, obj: Object) -> set[str]:
+        """Return the uids of an object's owners, of their owners, and so on, MAX_CIRCLE of them."""
+        uids: set[str] = set()
+        pending = [(ref, namespace_of(obj)) for ref in _list_references(obj)]
+        while pending and len(uids) < MAX_CIRCLE:
+            _, owner = self._find_owner(*pending.pop())
+            if owner is not None and owner.uid not in uids:
+                uids.add(owner.uid)
+                pending += [(ref, owner.namespace) for ref in _list_references(owner.decode())]
+        return uids
+
     def _check_owners(self, kind: Resource, obj: Object) -> None:
         """Delete an object whose owners are all gone or being deleted in the foreground.
 
         An object that has other owners only loses its references to the gone ones.
         """
-        refs = obj["metadata"].get("ownerReferences") or []
+        refs = _list_references(obj)
         is_owner_terminating, remaining = False, []
         for ref in refs:
             owner_kind, owner = self._find_owner(ref, namespace_of(obj))
@@ -184,6 +207,10 @@ def _build_key(kind: Resource, record: Record) -> Key:
     return f"{kind.key}/{record.namespace}", record.name
 
 
+def _list_references(obj: Object) -> list[Object]:
+    return obj["metadata"].get("ownerReferences") or []
+
+
 def _remove_owner_reference(uid: str, obj: Object) -> None:
     remaining = [ref for ref in obj["metadata"].pop("ownerReferences") if ref.get("uid") != uid]
     if remaining:
@@ -198,7 +225,7 @@ def _waits_for_dependents(record: Record) -> bool:
 
 
 def _blocks_deletion(record: Record, uid: str) -> bool:
-    refs = record.decode()["metadata"].get("ownerReferences") or ()
+    refs = _list_references(record.decode())
     return any(ref.get("uid") == uid and ref.get("blockOwnerDeletion") for ref in refs)
 
 

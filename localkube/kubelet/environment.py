@@ -5,6 +5,7 @@ envFrom, then env, then its devices.
 """
 
 import base64
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +24,9 @@ POD_IP = "127.0.0.1"
 
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 MAX_VARIABLES = 4096
+MAX_LOADED_OBJECTS = 64
+"""Most secrets, and config maps, whose values are kept while one environment is built."""
+
 MAX_STRING = 128 * 1024
 MAX_TOTAL = 1 << 20
 """Linux refuses a longer single string (MAX_ARG_STRLEN), and commands fail near 2 MiB in all.
@@ -85,48 +89,119 @@ def build_environment(
     Services' hosts in values of the spec become addresses. Raises ConfigError for a missing secret,
     config map or key that is not optional, an unknown field, or too large an environment.
     """
-    env = dict(base_environment)
-    for source in container.get("envFrom") or ():
-        env |= _load_source(source, namespace_of(pod), sources)
-    for item in container.get("env") or ():
-        value = _resolve_value(item, pod, container, sources, env)
-        if value is not None:
-            env[item["name"]] = value
-    env |= build_device_variables(pod, container, devices=sources.devices)
-    check_size(env, ())
-    return env
+    env = _BoundedEnvironment(base_environment)
+    bundles, items = container.get("envFrom") or (), container.get("env") or ()
+    # Before any is resolved: one whose optional source is missing sets no variable.
+    _check_count(len(bundles) + len(items))
+    loaders = _DataLoaders(sources)
+    for bundle in bundles:
+        for name, value in _load_source(bundle, namespace_of(pod), loaders).items():
+            env.set_variable(name, value)
+    for item in items:
+        resolved = _resolve_value(item, pod, container, sources, loaders, env.variables)
+        if resolved is not None:
+            env.set_variable(item["name"], resolved)
+    variables = env.variables | build_device_variables(pod, container, devices=sources.devices)
+    check_size(variables, ())
+    return variables
+
+
+class _BoundedEnvironment:
+    """Variables that are checked as they come.
+
+    Values that refer to earlier ones can double with every variable: forty of them would fill any
+    memory before the whole could be checked.
+    """
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self.variables = dict(variables)
+        self._size = sum(len(name) + len(value) for name, value in variables.items())
+
+    def set_variable(self, name: str, value: str) -> None:
+        """Set a variable. Raises ConfigError when there is too much."""
+        old_value = self.variables.get(name)
+        self._size += len(value) - len(old_value or "")
+        if old_value is None:
+            self._size += len(name)
+        self.variables[name] = value
+        _check_count(len(self.variables))
+        _check_length(len(value))
+        _check_total(self._size)
 
 
 def check_size(env: Mapping[str, str], argv: Sequence[str]) -> None:
     """Raise ConfigError for what the kernel would refuse to start, or for a NUL in a string."""
     strings = [*argv, *(f"{name}={value}" for name, value in env.items())]
-    if len(env) > MAX_VARIABLES:
-        raise ConfigError(f"too many environment variables: {len(env)}, at most {MAX_VARIABLES}")
+    _check_count(len(env))
     if any("\0" in text for text in strings):
         raise ConfigError("an argument or environment variable contains a NUL character")
     sizes = [len(text.encode("utf-8", "surrogateescape")) + 1 for text in strings]
-    if sizes and max(sizes) > MAX_STRING:
+    _check_length(max(sizes, default=0))
+    _check_total(sum(sizes))
+
+
+def _check_count(count: int) -> None:
+    if count > MAX_VARIABLES:
+        raise ConfigError(f"too many environment variables: {count}, at most {MAX_VARIABLES}")
+
+
+def _check_length(size: int) -> None:
+    if size > MAX_STRING:
         raise ConfigError(f"an argument or environment variable is longer than {MAX_STRING} bytes")
-    if sum(sizes) > MAX_TOTAL:
-        raise ConfigError(f"arguments and environment take {sum(sizes)} bytes, at most {MAX_TOTAL}")
+
+
+def _check_total(size: int) -> None:
+    if size > MAX_TOTAL:
+        raise ConfigError(f"arguments and environment take more than {MAX_TOTAL} bytes")
 
 
 def expand_variables(text: str, env: Mapping[str, str]) -> str:
-    """Replace `$(NAME)` by its value and `$$` by `$`; an unknown name stays as it is written."""
+    """Replace `$(NAME)` by its value and `$$` by `$`; an unknown name stays as it is written.
+
+    Raises ConfigError when the values alone are longer than a string may be.
+    """
+    inserted = 0
 
     def substitute(match: re.Match[str]) -> str:
+        nonlocal inserted
         name = match.group(1)
-        return "$" if name is None else env.get(name, match.group())
+        value = "$" if name is None else env.get(name, match.group())
+        inserted += len(value)
+        _check_length(inserted)
+        return value
 
     return _REFERENCE.sub(substitute, text)
 
 
-def _load_source(source: Object, namespace: str, sources: PodSources) -> dict[str, str]:
+def expand_arguments(arguments: Iterable[str], env: Mapping[str, str]) -> list[str]:
+    """Replace the variables in each argument. Raises ConfigError for too many bytes together."""
+    expanded: list[str] = []
+    size = 0
+    for argument in arguments:
+        expanded.append(expand_variables(argument, env))
+        size += len(expanded[-1])
+        _check_total(size)
+    return expanded
+
+
+class _DataLoaders:
+    """Loads the values of secrets and config maps, each once for the many variables it may give.
+
+    Decoding takes milliseconds a megabyte, and a container may name one object in every variable.
+    """
+
+    def __init__(self, sources: PodSources) -> None:
+        remember = functools.lru_cache(MAX_LOADED_OBJECTS)
+        self.load_secret = remember(functools.partial(load_secret_data, sources))
+        self.load_config_map = remember(functools.partial(load_config_map_data, sources))
+
+
+def _load_source(source: Object, namespace: str, loaders: _DataLoaders) -> dict[str, str]:
     prefix = source.get("prefix") or ""
     if ref := source.get("secretRef"):
-        data = load_secret_data(sources, ref["name"], optional=bool(ref.get("optional")))
+        data = loaders.load_secret(ref["name"], optional=bool(ref.get("optional")))
     elif ref := source.get("configMapRef"):
-        data = load_config_map_data(sources, ref["name"], optional=bool(ref.get("optional")))
+        data = loaders.load_config_map(ref["name"], optional=bool(ref.get("optional")))
     else:
         return {}
     pairs = {
@@ -137,7 +212,12 @@ def _load_source(source: Object, namespace: str, sources: PodSources) -> dict[st
 
 
 def _resolve_value(
-    item: Object, pod: Object, container: Object, sources: PodSources, env: Mapping[str, str]
+    item: Object,
+    pod: Object,
+    container: Object,
+    sources: PodSources,
+    loaders: _DataLoaders,
+    env: Mapping[str, str],
 ) -> str | None:
     """Return the value of one env entry; None when an optional reference leads nowhere."""
     source = item.get("valueFrom")
@@ -149,9 +229,9 @@ def _resolve_value(
     if ref := source.get("resourceFieldRef"):
         return resolve_resource_field(pod, container, ref, sources.allocatable)
     if ref := source.get("secretKeyRef"):
-        return _resolve_key(ref, "Secret", load_secret_data, pod, sources)
+        return _resolve_key(ref, "Secret", loaders.load_secret, pod)
     if ref := source.get("configMapKeyRef"):
-        return _resolve_key(ref, "ConfigMap", load_config_map_data, pod, sources)
+        return _resolve_key(ref, "ConfigMap", loaders.load_config_map, pod)
     raise ConfigError(
         f"environment variable {item['name']}: valueFrom {', '.join(source)} is not on localkube"
     )
@@ -162,10 +242,9 @@ def _resolve_key(
     kind: str,
     load_data: Callable[..., Mapping[str, bytes]],
     pod: Object,
-    sources: PodSources,
 ) -> str | None:
     optional = bool(ref.get("optional"))
-    data = load_data(sources, ref["name"], optional=optional)
+    data = load_data(ref["name"], optional=optional)
     if ref["key"] in data:
         return _decode_text(data[ref["key"]], f"{namespace_of(pod)}/{ref['name']}", ref["key"])
     if optional:

@@ -305,7 +305,7 @@ class PodWorker:
                 clock.parse_time(pod["metadata"]["deletionTimestamp"]) - clock.current_time()
             ).total_seconds() + 1
             grace = min(deletion_grace, max(0.0, seconds_left))
-        return min(grace, self._max_grace)
+        return min(grace, self._max_grace, float(clock.MAX_SECONDS))
 
     def _stop_containers(self, pod: Object, history: AttemptHistory, grace: float) -> None:
         """Ask every live run to end within `grace`; a later request may only shorten the time."""

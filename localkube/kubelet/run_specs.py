@@ -94,10 +94,10 @@ def build_run_spec(
         container.get("terminationMessagePath") or TERMINATION_PATH: message_file
     }
     mounts = volumes.build_mounts(container, volume_paths, env, extra)
-    argv = [mounts.translate(environment.expand_variables(text, env)) for text in program.args]
+    argv = [mounts.translate(text) for text in environment.expand_arguments(program.args, env)]
     is_own_command = program.command == container.get("command")
     argv[:0] = (
-        [mounts.translate(environment.expand_variables(text, env)) for text in program.command]
+        [mounts.translate(text) for text in environment.expand_arguments(program.command, env)]
         if is_own_command
         else program.command
     )

@@ -6,7 +6,7 @@ custom kind's schema, has refused them.
 
 from typing import Any
 
-from localkube.errors import Cause, forbidden_cause, required_cause
+from localkube.errors import MAX_CAUSES, Cause, forbidden_cause, required_cause
 from localkube.metadata import Object, is_terminating
 from localkube.resources import name_rules
 from localkube.resources.causes import invalid_value_cause, quote_value, too_long_cause
@@ -67,10 +67,12 @@ def _check_name(resource: Resource, metadata: dict[str, Any]) -> list[Cause]:
 
 
 def check_labels(labels: Any, field: str) -> list[Cause]:
-    """Return the problems of a map of labels at `field`."""
-    causes = []
+    """Return the problems of a map of labels at `field`; ends soon after MAX_CAUSES."""
+    causes: list[Cause] = []
     if isinstance(labels, dict):
         for key, value in labels.items():
+            if len(causes) > MAX_CAUSES:
+                break
             causes += [
                 invalid_value_cause(field, key, text)
                 for text in name_rules.check_qualified_name(key)
@@ -101,11 +103,14 @@ def _check_annotations(annotations: Any) -> list[Cause]:
 
 
 def _check_owners(owners: Any) -> list[Cause]:
-    field, causes = "metadata.ownerReferences", []
+    field = "metadata.ownerReferences"
+    causes: list[Cause] = []
     owners = (
         [owner for owner in owners if isinstance(owner, dict)] if isinstance(owners, list) else []
     )
     for owner in owners:
+        if len(causes) > MAX_CAUSES:
+            return causes
         if not owner.get("apiVersion"):
             causes.append(
                 invalid_value_cause(f"{field}.apiVersion", "", "version must not be empty")
@@ -161,10 +166,12 @@ def _check_finalizers(resource: Resource, finalizers: Any) -> list[Cause]:
 
 def _check_new_finalizers(metadata: dict[str, Any], old_metadata: dict[str, Any]) -> list[Cause]:
     """Check that an object that is being deleted gets no new finalizers."""
-    old_finalizers = old_metadata.get("finalizers") or []
-    new_finalizers = [
-        item for item in metadata.get("finalizers") or [] if item not in old_finalizers
-    ]
+    finalizers, old_finalizers = (
+        [item for item in each.get("finalizers") or [] if isinstance(item, str)]
+        for each in (metadata, old_metadata)
+    )
+    known = set(old_finalizers)
+    new_finalizers = [item for item in finalizers if item not in known]
     if not new_finalizers:
         return []
     quoted = ", ".join(map(quote_value, new_finalizers))

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from localkube.errors import Cause, forbidden_cause, required_cause, unsupported_cause
+import msgspec
+
+from localkube.errors import MAX_CAUSES, Cause, forbidden_cause, required_cause, unsupported_cause
 from localkube.metadata import Object, deep_copy
 from localkube.resources import name_rules
 from localkube.resources.affinity_rules import check_affinity
@@ -41,7 +43,10 @@ def _check_qos_class(pod: Object, old: Object) -> list[Cause]:
 
 
 def check_pod_spec(spec: dict[str, Any], field: str) -> list[Cause]:
-    """Return all problems of the spec of a pod or of a template, after defaults."""
+    """Return all problems of the spec of a pod or of a template, after defaults.
+
+    Ends soon after MAX_CAUSES in containers.
+    """
     volumes, causes = _check_volumes(spec.get("volumes") or [], f"{field}.volumes")
     containers, init_containers = spec.get("containers") or [], spec.get("initContainers") or []
     names: set[str] = set()
@@ -49,6 +54,8 @@ def check_pod_spec(spec: dict[str, Any], field: str) -> list[Cause]:
         causes.append(required_cause(f"{field}.containers"))
     for part, part_containers in (("containers", containers), ("initContainers", init_containers)):
         for index, container in enumerate(part_containers):
+            if len(causes) > MAX_CAUSES:
+                return causes
             at = f"{field}.{part}[{index}]"
             causes += check_container(container, at, volumes)
             name = container.get("name")
@@ -215,17 +222,14 @@ def _check_changes(new: dict[str, Any], old: dict[str, Any]) -> list[Cause]:
         ("activeDeadlineSeconds", _is_shorter_deadline(new, old)),
         (
             "tolerations",
-            all(item in (new.get("tolerations") or []) for item in old.get("tolerations") or []),
+            _contains_all(new.get("tolerations"), old.get("tolerations")),
         ),
         ("terminationGracePeriodSeconds", _is_allowed_grace(new, old)),
         # Our scheduler binds with an update of the pod; a real one uses the binding subresource.
         ("nodeName", not old.get("nodeName")),
         (
             "schedulingGates",
-            all(
-                item in (old.get("schedulingGates") or [])
-                for item in new.get("schedulingGates") or []
-            ),
+            _contains_all(old.get("schedulingGates"), new.get("schedulingGates")),
         ),
     ):
         if is_allowed:
@@ -238,6 +242,19 @@ def _check_changes(new: dict[str, Any], old: dict[str, Any]) -> list[Cause]:
     if not changed:
         return []
     return [forbidden_cause("spec", f"{ALLOWED_CHANGES_MESSAGE}\n  changed: {', '.join(changed)}")]
+
+
+def _contains_all(
+    items: list[dict[str, Any]] | None, wanted_items: list[dict[str, Any]] | None
+) -> bool:
+    """Return whether each of the wanted items is among the items."""
+    # Compared encoded, as a set: of lists of many thousands each pair would else be compared.
+    encoded = {_encode_item(item) for item in items or ()}
+    return all(_encode_item(item) in encoded for item in wanted_items or ())
+
+
+def _encode_item(item: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(item, order="deterministic")
 
 
 def _is_shorter_deadline(new: dict[str, Any], old: dict[str, Any]) -> bool:

@@ -10,7 +10,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from localkube.errors import Cause, invalid_cause, required_cause
+from localkube.errors import (
+    MAX_CAUSES,
+    Cause,
+    invalid_cause,
+    join_field_path,
+    required_cause,
+)
 from localkube.metadata import deep_copy
 
 Check = Callable[[Any, str], Cause | None]
@@ -145,9 +151,9 @@ def prune_value(
 ) -> None:
     """Remove unknown fields, and nulls where the schema has none, from `value` in place.
 
-    The paths of unknown fields are added to `unknown`. With `is_typed` the rest of Go's way with
-    its own types is kept to: a null in a list or map is the empty value of the element's type, and
-    an empty list or map is the same as none.
+    The paths of the first MAX_CAUSES unknown fields are added to `unknown`. With `is_typed` the
+    rest of Go's way with its own types is kept to: a null in a list or map is the empty value of
+    the element's type, and an empty list or map is the same as none.
     """
     if type(value) is dict:
         _prune_object(node, value, path, unknown, is_typed)
@@ -169,7 +175,8 @@ def _prune_object(
         if part is None:
             if not node.keeps_unknown_fields:
                 dropped_keys.append(key)
-                unknown.append(f"{path}.{key}" if path else key)
+                if len(unknown) < MAX_CAUSES:
+                    unknown.append(join_field_path(path, key))
         elif item is None:
             if is_typed and part is values:
                 value[key] = _get_empty_value(part)
@@ -178,7 +185,7 @@ def _prune_object(
         elif is_typed and not item and (part.items or part.values) and type(item) in (list, dict):
             dropped_keys.append(key)
         elif part.properties or part.values or part.items:
-            prune_value(part, item, f"{path}.{key}" if path else key, unknown, is_typed=is_typed)
+            prune_value(part, item, join_field_path(path, key), unknown, is_typed=is_typed)
         elif type(item) is float and part.type == "integer" and item.is_integer():
             # Go reads 3.0 as the number 3 and writes it so.
             value[key] = int(item)
@@ -209,8 +216,10 @@ def fill_defaults(node: SchemaNode, value: Any) -> None:
 def find_errors(node: SchemaNode, value: Any, path: str, causes: list[Cause]) -> None:
     """Add a cause for each value of a wrong type or out of its bounds.
 
-    Properties come by name, then those that are missing.
+    Properties come by name, then those that are missing. Ends soon after MAX_CAUSES.
     """
+    if len(causes) > MAX_CAUSES:
+        return
     if node.accepts is not None and type(value) not in node.accepts:
         if not (value is None and node.nullable):
             causes.append(_build_type_cause(node, value, path))
@@ -233,10 +242,10 @@ def find_errors(node: SchemaNode, value: Any, path: str, causes: list[Cause]) ->
                     or part.accepts is None
                     or type(item) not in part.accepts
                 ):
-                    find_errors(part, item, f"{path}.{key}" if path else key, causes)
+                    find_errors(part, item, join_field_path(path, key), causes)
         for key in node.required:
             if key not in value:
-                causes.append(required_cause(f"{path}.{key}" if path else key))
+                causes.append(required_cause(join_field_path(path, key)))
     elif type(value) is list:
         if node.items is not None:
             for index, item in enumerate(value):

@@ -50,6 +50,27 @@ def test_a_running_pod_gets_its_grace_period(api: ApiServer) -> None:
     assert api.get(f"{PODS}/p").status == 200
 
 
+@pytest.mark.parametrize(
+    ("own_seconds", "query", "seconds"),
+    [
+        (2**62, "", 10**9),
+        (30, f"?gracePeriodSeconds={2**62}", 10**9),
+        (-1, "", 1),
+    ],
+    ids=["the pod asks for longer", "the client asks for longer", "the pod asks for less"],
+)
+def test_a_grace_period_is_one_that_a_clock_can_show(
+    api: ApiServer, own_seconds: int, query: str, seconds: int
+) -> None:
+    made = pod("p", node="n")
+    made["spec"]["terminationGracePeriodSeconds"] = own_seconds
+    assert api.ask("POST", PODS, made).status == 201
+    answer = api.ask("DELETE", f"{PODS}/p{query}")
+    assert answer.status == 200
+    assert answer.json["metadata"]["deletionGracePeriodSeconds"] == seconds
+    assert api.ask("DELETE", f"{PODS}/p?gracePeriodSeconds=0").status == 200
+
+
 def test_a_pod_that_goes_at_once_still_comes_back_itself(api: ApiServer) -> None:
     api.ask("POST", PODS, pod("p", node="n"))
     assert api.ask("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0}).json["kind"] == "Pod"

@@ -228,3 +228,52 @@ def test_a_pod_cannot_give_itself_another_ones_device() -> None:
 def test_more_than_a_process_can_be_given_is_refused_with_a_text(env: list[Object]) -> None:
     with pytest.raises(ConfigError):
         variables(env)
+
+
+def test_values_that_double_with_every_variable_are_refused_at_the_first_that_is_too_long() -> None:
+    env = [{"name": "V0", "value": "x" * 1000}]
+    env += [{"name": f"V{n}", "value": f"$(V{n - 1})$(V{n - 1})"} for n in range(1, 12)]
+    never_reached = {"secretKeyRef": {"name": "none", "key": "k"}}
+    with pytest.raises(ConfigError, match="longer than 131072 bytes"):
+        variables([*env, {"name": "LAST", "valueFrom": never_reached}])
+
+
+def test_one_text_that_repeats_a_value_is_refused_before_it_is_whole() -> None:
+    with pytest.raises(ConfigError, match="longer than 131072 bytes"):
+        environment.expand_variables("$(A)" * 3, {"A": "x" * 60_000})
+
+
+def test_bundles_that_are_too_large_together_are_refused_at_the_first_too_many() -> None:
+    sources = PodSources(lambda _: None, lambda _: {"data": {"k": "x" * 100_000}}, {})
+    bundles = [{"prefix": f"P{n}_", "configMapRef": {"name": "big"}} for n in range(12)]
+    made = {"name": "c", "envFrom": [*bundles, {"secretRef": {"name": "none"}}]}
+    with pytest.raises(ConfigError, match="take more than 1048576 bytes"):
+        environment.build_environment(pod(made), made, sources, {})
+
+
+def test_arguments_are_refused_at_the_first_too_many() -> None:
+    arguments = iter(["$(A)"] * 100)
+    with pytest.raises(ConfigError, match="take more than 1048576 bytes"):
+        environment.expand_arguments(arguments, {"A": "x" * 100_000})
+    assert len(list(arguments)) == 89
+
+
+def test_a_secret_that_many_variables_name_is_read_once() -> None:
+    names: list[str] = []
+
+    def find_secret(name: str) -> Object | None:
+        names.append(name)
+        return SECRETS.get(name)
+
+    ref = {"secretKeyRef": {"name": "login", "key": "token"}}
+    made = {"name": "c", "env": [{"name": f"T{n}", "valueFrom": ref} for n in range(50)]}
+    sources = PodSources(find_secret, CONFIGS.get, {})
+    env = environment.build_environment(pod(made), made, sources, {})
+    assert env["T49"] == "s3cret"
+    assert names == ["login"]
+
+
+def test_more_optional_references_than_variables_may_be_are_refused() -> None:
+    ref = {"secretKeyRef": {"name": "login", "key": "none", "optional": True}}
+    with pytest.raises(ConfigError, match="too many environment variables: 5000"):
+        variables([{"name": f"V{n}", "valueFrom": ref} for n in range(5000)])

@@ -3,6 +3,7 @@ nobody looked.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,10 @@ def create_owned(stage: Stage, name: str, *owners: Object, **reference: Any) -> 
         build_owner_reference(each) | {"controller": False} | reference for each in owners
     ]
     return stage.create(CONFIGMAPS, {"metadata": {"name": name, "ownerReferences": references}})
+
+
+def add_owner(obj: Object, reference: Object) -> None:
+    obj["metadata"]["ownerReferences"] = [reference]
 
 
 def test_what_a_deleted_owner_leaves_goes_with_all_that_hangs_on_it(stage: Stage) -> None:
@@ -118,6 +123,19 @@ def test_foreground_of_a_running_pod_waits_for_its_end(stage: Stage) -> None:
     assert (stage.names(SECRETS), stage.names(PODS)) == (["top"], ["p"])
     stage.confirm_deletions()
     assert (stage.names(SECRETS), stage.names(PODS)) == ([], [])
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b"], ["a", "b", "c"]])
+def test_objects_that_own_each_other_in_a_circle_go_with_the_first(
+    stage: Stage, names: list[str]
+) -> None:
+    made = [stage.create(CONFIGMAPS, {"metadata": {"name": name}}) for name in names]
+    for name, owner_of_it in zip([*names[1:], names[0]], made, strict=True):
+        reference = build_owner_reference(owner_of_it)
+        stage.objects.modify(CONFIGMAPS, SPACE, name, partial(add_owner, reference=reference))
+    stage.settle()
+    stage.delete(CONFIGMAPS, "a", propagation_policy="Foreground")
+    assert stage.names(CONFIGMAPS) == []
 
 
 def test_orphaning_leaves_the_dependents_without_an_owner(stage: Stage) -> None:

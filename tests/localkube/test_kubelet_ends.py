@@ -89,6 +89,18 @@ def test_a_pod_that_does_not_end_in_its_grace_is_killed_with_all_its_processes(
     asyncio.run(scenario())
 
 
+def test_a_sidecar_ends_with_its_pod_however_long_its_grace_period(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with machine(tmp_path / "data") as here:
+            sidecar = shell(POLITE, "side", restartPolicy="Always")
+            here.submit(
+                pod(shell("true"), initContainers=[sidecar], terminationGracePeriodSeconds=2**62)
+            )
+            assert (await here.finished())["phase"] == "Succeeded"
+
+    asyncio.run(scenario())
+
+
 def test_a_second_deletion_may_shorten_the_grace(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with machine(tmp_path / "data") as here:

@@ -138,6 +138,22 @@ def test_a_volume_that_cannot_be_had_says_why(tmp_path: Path, volume: Object, me
         prepare(tmp_path, {"name": "v"} | volume)
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        [{"name": f"v{n}", "secret": {"secretName": "s"}} for n in range(volumes.MAX_LOADS + 1)],
+        [{"name": "v", "projected": {"sources": [{"configMap": {"name": "cm"}}] * 300}}],
+    ],
+    ids=["volumes", "parts of one"],
+)
+def test_too_many_volumes_with_contents_are_refused_before_any_is_written(
+    tmp_path: Path, made: list[Object]
+) -> None:
+    with pytest.raises(MountError, match="at most 256 are possible: have one volume of each"):
+        prepare(tmp_path / "volumes", *made)
+    assert not (tmp_path / "volumes").exists()
+
+
 def test_a_claim_is_one_directory_for_every_pod_that_names_it(tmp_path: Path) -> None:
     claimed = {"name": "v", "persistentVolumeClaim": {"claimName": "bound"}}
     first, second = (prepare(tmp_path / pod, claimed)["v"] for pod in ("one", "two"))
