@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from environments.models import Asset, ComputeResource, Environment
+from projects.scopes import TENANT
 
 COMPUTE: dict[str, dict[str, Any]] = {
     "small-fraction": {
@@ -79,6 +80,9 @@ def ensure_builtin_assets() -> int:
 
 def _create_missing(model: type[Asset], name: str, values: dict[str, Any]) -> bool:
     made: tuple[Asset, bool] = model.objects.get_or_create(
-        name=name, project=None, defaults=values | {"is_built_in": True}
+        # The whole scope: departments and clusters may have assets of the same names.
+        name=name,
+        **TENANT.columns,
+        defaults=values | {"is_built_in": True},
     )
     return made[1]

@@ -1,5 +1,6 @@
 """The credentials that projects may use, as Secrets of their namespaces."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from django.db.models import Q
@@ -9,6 +10,7 @@ from console.encryption import Unreadable
 from environments.credentials import REGISTRY_TYPE, build_secret_data, secret_name
 from environments.models import Credential
 from projects.models import Project
+from projects.scopes import Level, Scope
 
 MAX_SECRETS = 200
 """Secrets of one project: its own come first, then its department's, cluster's and tenant's."""
@@ -29,6 +31,35 @@ def build_wanted_secrets(projects: Sequence[Project]) -> Mapping[int, Sequence[W
         project.pk: [secrets[each.pk] for each in _select_usable(credentials, project)]
         for project in projects
     }
+
+
+def count_most_credentials(scope: Scope, besides: Credential | None = None) -> int:
+    """Return how many credentials the fullest project of a scope may use. Two queries.
+
+    The one `besides` is not counted. Of those beyond MAX_SECRETS none reaches its cluster.
+    """
+    below = Project.objects.there()
+    if scope.level is Level.PROJECT:
+        below = below.filter(pk=scope.id)
+    elif scope.level is not Level.TENANT:
+        below = below.filter(**{f"{scope.level}_id": scope.id})
+    columns = ("project_id", "department_id", "cluster_id")
+    others = Credential.objects.order_by()
+    if besides is not None:
+        others = others.exclude(pk=besides.pk)
+    counts = Counter(others.values_list(*columns))
+    return max(
+        (
+            counts[None, None, None]
+            + counts[project, None, None]
+            + counts[None, department, None]
+            + counts[None, None, cluster]
+            for project, department, cluster in below.values_list(
+                "pk", "department_id", "cluster_id"
+            )
+        ),
+        default=0,
+    )
 
 
 def list_registry_credentials(project: Project) -> Sequence[Credential]:

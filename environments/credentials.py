@@ -16,6 +16,8 @@ Kind = Credential.Kind
 
 _DOCKER_HUB = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
 _DOCKER_HUB_KEY = "https://index.docker.io/v1/"
+_API_PATHS = ("v1", "v2")
+"""Paths of a registry's own interface, which no image's address has."""
 _SERVER = re.compile(
     r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[A-Za-z0-9][-._/A-Za-z0-9]*)?"
 )
@@ -64,6 +66,9 @@ def build_secret_data(credential: Credential) -> tuple[str, dict[str, str]]:
 def parse_registry_address(text: str) -> str:
     """Return a pasted address as images name it: host[:port][/path]. Raises UserError."""
     address = text.strip().removeprefix("https://").removeprefix("http://").rstrip("/")
+    host, _, path = address.partition("/")
+    if path in _API_PATHS:
+        address = host
     if len(address) > 255 or not _SERVER.fullmatch(address):
         raise UserError(
             (
@@ -75,6 +80,14 @@ def parse_registry_address(text: str) -> str:
     return address
 
 
+def normalize_server(server: str) -> str:
+    """Return a registry as images name it; what is no address stays as it is."""
+    try:
+        return parse_registry_address(server)
+    except UserError:
+        return server
+
+
 def is_login_for(server: str, image: str) -> bool:
     """Return whether the login to a registry is tried for an image.
 
@@ -83,7 +96,7 @@ def is_login_for(server: str, image: str) -> bool:
     first, _, rest = image.partition("/")
     has_host = bool(rest) and (first == "localhost" or "." in first or ":" in first)
     host, path = (first, rest) if has_host else ("docker.io", image)
-    registry, _, path_prefix = server.partition("/")
+    registry, _, path_prefix = normalize_server(server).partition("/")
     is_same_host = host == registry or {host, registry} <= _DOCKER_HUB
     return is_same_host and path.startswith(path_prefix)
 
@@ -92,6 +105,7 @@ def _build_docker_config(server: str, username: str, password: str) -> str:
     """Build a dockerconfigjson as kubelets read it; Docker Hub has an old address there."""
     auth = base64.b64encode(f"{username}:{password}".encode()).decode()
     entry = {"username": username, "password": password, "auth": auth}
+    address = normalize_server(server)
     return json.dumps(
-        {"auths": {_DOCKER_HUB_KEY if server in _DOCKER_HUB else server: entry}}, sort_keys=True
+        {"auths": {_DOCKER_HUB_KEY if address in _DOCKER_HUB else address: entry}}, sort_keys=True
     )

@@ -9,12 +9,17 @@ from typing import Any, ClassVar
 from django import forms
 
 from console.typed_forms import FormRows, RowForm, TypedValues, build_row_values
+from environments.cluster_secrets import MAX_SECRETS, count_most_credentials
+from environments.credentials import normalize_server
 from environments.forms.asset import AssetForm
 from environments.forms.fields import required_text_field, text_field
 from environments.models import Asset, Credential
 from environments.rest_mapping import TEXT, BodyPart, RestMapping, build_rows_shape
+from environments.scope_coverage import scope_covers
 
 MAX_SECRET_CHARS = 64 << 10
+MAX_SECRET_BYTES = 1 << 20
+"""Bytes of all values of a Secret, as Kubernetes has it: it refuses what is larger."""
 
 
 class SecretText(forms.PasswordInput):
@@ -87,6 +92,21 @@ class CredentialForm(AssetForm):
         assert isinstance(asset, Credential)
         return {name: [str(asset.public.get(name, ""))] for name in cls.public_fields}
 
+    def validate(self) -> bool:
+        """Validate as for every asset, and limit the credentials of a project."""
+        if not super().validate():
+            return False
+        own = self.asset if self.changes and isinstance(self.asset, Credential) else None
+        # A narrower scope adds it to no project.
+        is_added = own is None or not scope_covers(own.scope, self.asset_scope)
+        if is_added and count_most_credentials(self.asset_scope, own) >= MAX_SECRETS:
+            text = (
+                f"A project there can use {MAX_SECRETS} credentials already, and no more reach its "
+                "cluster. Delete some of them, or choose a narrower scope."
+            )
+            self.add_error_once("scope", text)
+        return not self.has_errors
+
 
 class RegistryForm(CredentialForm):
     subtype, label = Credential.Kind.REGISTRY.value, Credential.Kind.REGISTRY.label
@@ -110,6 +130,13 @@ class RegistryForm(CredentialForm):
     )
     username = required_text_field("User")
     password = secret_field("Password or token")
+
+    @property
+    def values(self) -> dict[str, Any]:
+        values = super().values
+        public = values["public"]
+        # As images name it: by this address it is found for them, and pods log in with it.
+        return values | {"public": public | {"server": normalize_server(public.get("server", ""))}}
 
 
 class AccessKeyForm(CredentialForm):
@@ -245,12 +272,37 @@ class GenericForm(CredentialForm):
         )
         if not self.keys.filled_rows:
             self.add_error_once(None, "There must be at least one key with its value.")
+        earlier_keys: set[str] = set()
         for row in self.keys.filled_rows:
-            if not row.read("value", "") and row.read("key", "") not in stored_keys:
-                self.keys.quiet = False
-                row.add_error_once("value", "The value must be given.")
+            key = row.read("key", "")
+            if not row.read("value", "") and key not in stored_keys:
+                self._add_row_error(row, "value", "The value must be given.")
                 self.add_error_once(None, "Each key needs a value.")
-        return super().validate()
+            if key and key in earlier_keys:
+                self._add_row_error(row, "key", "There is such a key above already.")
+                self.add_error_once(None, "Each key can be there once.")
+            earlier_keys.add(key)
+        if super().validate():
+            self._check_size()
+        return not self.has_errors
+
+    def _add_row_error(self, row: SecretRow, field: str, text: str) -> None:
+        self.keys.quiet = False
+        row.add_error_once(field, text)
+
+    def _check_size(self) -> None:
+        """Refuse what no cluster would take.
+
+        A project's other credentials would not reach its cluster after it.
+        """
+        secret = json.loads(self.values.get("secret", "{}"))
+        size = sum(len(value.encode()) for value in secret.values())
+        if size > MAX_SECRET_BYTES:
+            text = (
+                f"The values have {size:,} bytes together; Kubernetes takes {MAX_SECRET_BYTES:,}. "
+                "Shorten them, or make two credentials of it."
+            )
+            self.add_error_once(None, text)
 
 
 CREDENTIAL_FORMS: dict[str, type[CredentialForm]] = {

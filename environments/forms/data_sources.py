@@ -3,6 +3,7 @@
 `seams.ASSET_RULES` decides what is right; `url_safety` where an address may lead.
 """
 
+import uuid
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -28,6 +29,7 @@ from environments.scope_coverage import scope_covers
 from projects.scopes import Level, Scope
 
 MAX_CREDENTIALS = 500
+"""Credentials that a form lists; any other is taken by its id."""
 READ_ONLY, READ_WRITE, RANK_0 = "read-only", "read-write", "rank-0-writes"
 ACCESS_LABELS = {
     READ_ONLY: "Read-only",
@@ -65,7 +67,9 @@ def credential_field(
         required=required,
         error_messages={
             "required": "Choose a credential.",
-            "invalid_choice": "That credential is not there any more, or not for this.",
+            "invalid_choice": (
+                "That credential is not for this, not there any more, or you may not see it."
+            ),
         },
     )
 
@@ -104,9 +108,12 @@ class DataSourceForm(AssetForm):
         if self.by is None:
             return []
         rows = Credential.objects.visible_to(self.by).with_scope().defer("secret")
-        return list(
-            rows.filter(kind__in=self.credential_kinds).order_by("name", "pk")[:MAX_CREDENTIALS]
-        )
+        rows = rows.filter(kind__in=self.credential_kinds).order_by("name", "pk")
+        listed = list(rows[:MAX_CREDENTIALS])
+        # The chosen one may stand behind those: without it nothing else could be changed either.
+        typed_id = _parse_id(self.data.get("credential"))
+        is_listed = any(each.pk == typed_id for each in listed)
+        return listed if is_listed else [*rows.filter(pk=typed_id), *listed]
 
     @property
     def chosen_credential(self) -> Credential | None:
@@ -165,6 +172,14 @@ class DataSourceForm(AssetForm):
             )
         why = policy.find_host_problem(address)
         return f"leads where it may not: {why}" if why else ""
+
+
+def _parse_id(text: Any) -> uuid.UUID | None:
+    """Return the id that a text is; None where it is none."""
+    try:
+        return uuid.UUID(str(text))
+    except ValueError:
+        return None
 
 
 def _build_typed_value(value: Any) -> list[str]:

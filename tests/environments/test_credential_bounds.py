@@ -1,0 +1,143 @@
+"""A credential that cannot reach its clusters is refused where it is typed, and says why."""
+
+from typing import Any
+
+import pytest
+
+from environments import cluster_secrets
+from environments.credentials import is_login_for
+from environments.forms.credentials import MAX_SECRET_BYTES, MAX_SECRET_CHARS
+from environments.forms.data_sources import MAX_CREDENTIALS
+from environments.models import Credential
+from projects.scopes import TENANT, department_scope, project_scope
+from tests.cast import Cast
+from tests.environments.assets import BY_NAME, Api, client_of
+
+pytestmark = pytest.mark.django_db
+GENERIC, REGISTRY = BY_NAME["credential-generic"], BY_NAME["credential-registry"]
+HUB_KEY = "https://index.docker.io/v1/"
+
+
+def create_generic(cast: Cast, *pairs: tuple[str, str]) -> tuple[int, Any]:
+    """Create a generic credential of team-b over REST; return status and answer."""
+    spec = {"keyValuePairs": [{"key": key, "value": value} for key, value in pairs]}
+    meta = {"name": "mine", "projectId": cast.team_b.pk}
+    return Api(cast.mallory)("post", GENERIC.api, {"meta": meta, "spec": spec})
+
+
+def test_values_that_no_secret_has_room_for_are_refused(cast: Cast) -> None:
+    most = MAX_SECRET_BYTES // MAX_SECRET_CHARS
+    full = [(f"key-{number}", "x" * MAX_SECRET_CHARS) for number in range(most)]
+    status, answer = create_generic(cast, *full, ("one-more", "x"))
+    assert status == 400
+    assert "1,048,577 bytes together; Kubernetes takes 1,048,576" in str(answer)
+    assert create_generic(cast, *full)[0] == 202
+
+
+def test_the_size_is_that_of_the_bytes_and_of_what_is_stored_too(cast: Cast) -> None:
+    most = MAX_SECRET_BYTES // MAX_SECRET_CHARS
+    full = [(f"key-{number}", "x" * MAX_SECRET_CHARS) for number in range(most - 1)]
+    made = create_generic(cast, *full)[1]
+    pairs = [{"key": key, "value": ""} for key, _ in full]
+    pairs.append({"key": "more", "value": "ü" * (MAX_SECRET_CHARS // 2 + 1)})
+    status, _ = Api(cast.mallory)(
+        "patch", f"{GENERIC.api}/{made['meta']['id']}", {"spec": {"keyValuePairs": pairs}}
+    )
+    assert status == 400
+
+
+def test_a_key_that_is_there_twice_is_refused(cast: Cast) -> None:
+    status, answer = create_generic(cast, ("token", "first"), ("token", "second"))
+    assert status == 400
+    assert "There is such a key above already." in str(answer)
+    assert not Credential.objects.exists()
+
+
+def test_on_the_page_it_stands_beside_the_second_key(cast: Cast) -> None:
+    typed = {"name": "mine", "scope": f"project:{cast.team_b.pk}"} | GENERIC.typed
+    sent = typed | {"keys-1-key": "token", "keys-1-value": "second"}
+    page = client_of(cast.mallory).post(GENERIC.new, sent)
+    assert page.status_code == 422
+    assert "There is such a key above already." in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("pasted", "stored", "key"),
+    [
+        ("https://registry.example.com:5000/", "registry.example.com:5000", None),
+        ("https://registry.example.com/v2/", "registry.example.com", None),
+        ("registry.example.com/team", "registry.example.com/team", None),
+        ("https://index.docker.io/v1/", "index.docker.io", HUB_KEY),
+        ("https://docker.io", "docker.io", HUB_KEY),
+    ],
+)
+def test_a_registry_is_known_by_the_address_of_its_images(
+    cast: Cast, pasted: str, stored: str, key: str | None
+) -> None:
+    REGISTRY.make(project_scope(cast.team_b), cast.mallory, server=pasted)
+    credential = Credential.objects.get()
+    assert credential.public["server"] == stored
+    assert is_login_for(stored, "team/x" if key else f"{stored}/x")
+    [secret] = cluster_secrets.build_wanted_secrets([cast.team_b])[cast.team_b.pk]
+    assert f'{{"auths": {{"{key or stored}": ' in secret.data[".dockerconfigjson"]
+
+
+def test_a_registry_that_was_stored_as_it_was_pasted_is_known_too(cast: Cast) -> None:
+    made = REGISTRY.make(project_scope(cast.team_b), cast.mallory)
+    Credential.objects.update(public={"server": "https://docker.io/", "username": "robot"})
+    made.refresh_from_db()
+    assert is_login_for(made.public["server"], "team/x")  # type: ignore[attr-defined]
+    [secret] = cluster_secrets.build_wanted_secrets([cast.team_b])[cast.team_b.pk]
+    assert HUB_KEY in secret.data[".dockerconfigjson"]
+
+
+def test_no_more_credentials_are_made_for_a_project_than_reach_its_cluster(cast: Cast) -> None:
+    half = cluster_secrets.MAX_SECRETS // 2
+    for prefix, level in (("a", TENANT), ("b", department_scope(cast.research))):
+        Credential.objects.bulk_create(
+            Credential(name=f"{prefix}-{number}", kind="generic", secret="{}", **level.columns)
+            for number in range(half)
+        )
+    Credential.objects.filter(name="b-0").update(department=None, project=cast.team_a.pk)
+    # Team-b can use one less.
+    status, made = create_generic(cast, ("token", "x"))
+    assert status == 202, made
+    for scope in (
+        {"projectId": cast.team_a.pk},
+        {"scope": "tenant"},
+        {"departmentId": cast.research.pk},
+    ):
+        body = {"meta": {"name": "other"} | scope, "spec": GENERIC.spec}
+        status, answer = Api(cast.alice)("post", GENERIC.api, body)
+        assert status == 400, answer
+        assert "can use 200 credentials already, and no more reach its cluster" in str(answer)
+    # One that team-a can use already may become its department's.
+    own = Credential.objects.get(name="b-0")
+    department = {"scope": "department", "departmentId": cast.research.pk}
+    body = {"meta": department, "spec": {"keyValuePairs": [{"key": "token", "value": "x"}]}}
+    Credential.objects.filter(pk=made["meta"]["id"]).delete()
+    status, answer = Api(cast.alice)("patch", f"{GENERIC.api}/{own.pk}", body)
+    assert status == 202, answer
+    # What is there is changed as ever.
+    status, answer = Api(cast.alice)(
+        "patch", f"{GENERIC.api}/{own.pk}", {"meta": {"description": "words"}}
+    )
+    assert status == 202, answer
+
+
+def test_a_data_source_takes_a_credential_beyond_those_that_its_form_lists(cast: Cast) -> None:
+    Credential.objects.bulk_create(
+        Credential(name=f"a-{number}", kind="password", secret="{}", project=cast.team_a)
+        for number in range(MAX_CREDENTIALS)
+    )
+    last = BY_NAME["credential-password"].make(project_scope(cast.team_b), cast.alice, name="z")
+    api, git = Api(cast.alice), BY_NAME["data-source-git"]
+    meta = {"name": "mine", "projectId": cast.team_b.pk}
+    spec = git.spec | {"credentialId": str(last.pk)}
+    status, made = api("post", git.api, {"meta": meta, "spec": spec})
+    assert status == 202, made
+    address = f"{git.api}/{made['meta']['id']}"
+    status, changed = api("patch", address, {"meta": {"description": "words"}})
+    assert (status, changed["spec"]["credentialId"]) == (202, str(last.pk))
+    page = client_of(cast.alice).get(f"/data-sources/{made['meta']['id']}/edit")
+    assert str(last.pk) in page.content.decode()
