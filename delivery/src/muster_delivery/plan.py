@@ -8,14 +8,18 @@ After a change of the world, what is left is dealt out in the same way from wher
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 from muster_delivery.errors import DeliveryError
+from muster_delivery.messages import LARGEST_HEADER
 from muster_delivery.sources.source import EpochKey, Index, IndexedSource
 
+LARGEST_INDEX = LARGEST_HEADER - 4096
+"""Characters of an index as a request has it, which has some numbers beside it."""
 History = Sequence[tuple[int, int]]
 """World and delivered positions of each rank, of the parts of an epoch before this one."""
 
@@ -120,14 +124,22 @@ class RankPlan:
 
 
 def encode_index(index: Any) -> str:
-    """Return an index as JSON; tuples stay tuples."""
+    """Return an index as JSON; tuples stay tuples. Raises DeliveryError where no request has it."""
     try:
-        return json.dumps(_simplify_index(index), separators=(",", ":"))
+        text = json.dumps(_simplify_index(index), separators=(",", ":"))
     except TypeError as error:
         raise DeliveryError(
             "the sampler yields indices that are neither numbers nor texts nor lists or tuples of "
             f"such: {error}"
         ) from error
+    # In a request it is a text of JSON, where quotation marks and backslashes are two characters.
+    size = len(text) + text.count('"') + text.count("\\")
+    if size > LARGEST_INDEX:
+        raise DeliveryError(
+            f"the indices of a batch have {size:,} characters; {LARGEST_INDEX:,} can be asked of a "
+            "data worker: let the sampler yield numbers or shorter texts, or make batches smaller"
+        )
+    return text
 
 
 def decode_index(text: str) -> Index:
@@ -140,6 +152,9 @@ def _simplify_index(index: Any) -> Any:
         return {"tuple": [_simplify_index(item) for item in index]}
     if isinstance(index, (str, int, float)) or index is None:
         return index
+    # Bytes, sets and mappings can be iterated over too, and would come back as something else.
+    if not isinstance(index, (list, array, range)):
+        raise TypeError(f"{type(index).__name__} {index!r:.100}")
     return [_simplify_index(item) for item in index]
 
 

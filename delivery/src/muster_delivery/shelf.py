@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from muster_delivery.log_lines import write_text
 from muster_delivery.messages import measure
 from muster_delivery.sources.source import LoadedBatch
 from muster_delivery.store import BatchStore, Buffer, StoreFull
@@ -55,10 +56,17 @@ class BatchShelf:
         return is_kept
 
     def take(self, key: BatchKey) -> tuple[Sequence[Buffer], int] | None:
-        """Hand over a batch, which is kept no longer; None where it is not here."""
+        """Hand over a batch, which is kept no longer; None where it is not here.
+
+        One whose file cannot be read is gone: whoever asks for it loads it again.
+        """
         with self._lock:
             elements = self._elements.pop(key, None)
-        frames = None if elements is None else self._store.pop(key)
+        try:
+            frames = None if elements is None else self._store.pop(key)
+        except OSError as error:
+            write_text(f"a prepared batch is lost, and is loaded again: {error}")
+            frames = None
         return None if frames is None or elements is None else (frames, elements)
 
     def has_batch(self, key: BatchKey) -> bool:

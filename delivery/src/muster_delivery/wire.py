@@ -25,6 +25,7 @@ ALIGNMENT = 64
 DEEPEST = 32
 """Containers in containers; what is deeper is pickled."""
 MOST_NODES = 1_000_000
+"""Values in a description; a container that would add more is pickled."""
 SCALARS = (bool, int, float, str)
 TORCH_DTYPES = frozenset(
     ["bool", "uint8", "int8", "int16", "int32", "int64", "bfloat16", "float16", "float32"]
@@ -69,12 +70,13 @@ class _Encoder:
     def __init__(self) -> None:
         self.small = bytearray()
         self.large: list[Buffer] = []
+        self._nodes = 1
 
     def describe(self, value: object, depth: int) -> list[Any]:
         kind = type(value)
         if value is None or kind in SCALARS:
             return ["v", value]
-        if depth < DEEPEST:
+        if depth < DEEPEST and self._reserve_nodes(value):
             if kind is list or kind is tuple:
                 items = [self.describe(each, depth + 1) for each in value]  # type: ignore[attr-defined]
                 return ["l" if kind is list else "t", items]
@@ -87,6 +89,16 @@ class _Encoder:
         if kind is bytes or kind is bytearray:
             return ["b", kind is bytearray, self.add_buffer(value)]  # type: ignore[arg-type]
         return self._describe_array(value) or ["p", *self.add_pickle(value)]
+
+    def _reserve_nodes(self, value: object) -> bool:
+        """Count what a container holds; False where the description has no room for so many."""
+        parts = 2 * len(value) if type(value) is dict else 0
+        if isinstance(value, (list, tuple)):
+            parts = len(value)
+        if self._nodes + parts > MOST_NODES:
+            return False
+        self._nodes += parts
+        return True
 
     def _describe_array(self, value: object) -> list[Any] | None:
         """Return the description of an array or tensor; None for what is neither."""
