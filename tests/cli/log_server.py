@@ -5,10 +5,19 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from urllib.parse import parse_qs, urlsplit
 
 from muster_cli.session import Session
 from muster_cli.settings import Settings
+
+
+class Cut(Enum):
+    """How an answer breaks off: the connection is closed, and more was promised."""
+
+    NEVER = "never"
+    WITHIN_CHUNKS = "within chunks"
+    WITHIN_LENGTH = "within length"
 
 
 @dataclass
@@ -18,6 +27,8 @@ class Answer:
     status: int = 200
     body: str = ""
     run: int | None = 0
+    kind: str = ""
+    cut: Cut = Cut.NEVER
 
 
 Query = dict[str, str]
@@ -58,7 +69,15 @@ def serve_answers(answer: Callable[[str, Query, str], Answer]) -> Iterator[Scrip
             made = answer(address.path, query, self.headers.get("Authorization") or "")
             content = made.body.encode()
             self.send_response(made.status)
-            self.send_header("Content-Length", str(len(content)))
+            if made.cut is Cut.WITHIN_CHUNKS:
+                self.send_header("Transfer-Encoding", "chunked")
+                content = f"{len(content):x}\r\n".encode() + content + b"\r\n"
+            else:
+                promised = len(content) + 9 * (made.cut is Cut.WITHIN_LENGTH)
+                self.send_header("Content-Length", str(promised))
+            self.close_connection = made.cut is not Cut.NEVER
+            if made.kind:
+                self.send_header("Content-Type", made.kind)
             if made.run is not None:
                 self.send_header("X-Log-Run", str(made.run))
             self.end_headers()

@@ -1,6 +1,7 @@
 """Tables at every width, formats, and text that would take a terminal over."""
 
 import contextlib
+import csv
 import io
 import json
 import os
@@ -30,6 +31,7 @@ from muster_cli.output.terminal import (
     measure_text,
 )
 from muster_cli.output.workload_columns import HOLDER_COLUMNS, read_status
+from muster_cli.output.yaml_format import load_yaml
 from tests.cli.running import CommandLine, build_command, build_interruptible_command
 
 ROWS = [
@@ -143,6 +145,36 @@ def test_items_are_written_in_the_format_that_is_asked_for(
 
 def test_yaml_has_texts_of_several_lines_as_blocks() -> None:
     assert dump_yaml({"a": "x\ny\n"}) == "a: |\n  x\n  y\n"
+
+
+@pytest.mark.parametrize("text", ["1e3", "8e12345", "0o17", "+.5e3", "12", ".5", "1_000", "1:30"])
+def test_a_text_that_another_program_would_read_as_a_number_is_quoted(text: str) -> None:
+    """`yq` and `kubectl` read YAML 1.2, in which 1e3 is a thousand."""
+    assert dump_yaml({"sha": text}) == f"sha: '{text}'\n"
+
+
+@pytest.mark.parametrize("text", ["a\x85b", "a\u2028b\nc", "a\u2029", "\u202eabc\n", "x\u2066y"])
+def test_yaml_keeps_every_character_and_turns_no_line_around(text: str) -> None:
+    written = dump_yaml({"note": text, text: 1})
+    assert load_yaml(written) == {"note": text, text: 1}
+    assert not set(written) & set("\x85\u2028\u2029\u202e\u2066")
+
+
+@pytest.mark.parametrize("cell", ["-2+3+cmd|' /C calc'!D2", "+1+1", "-1-A1", " =1", "@a", "-a"])
+def test_what_begins_as_a_number_can_be_a_formula(cell: str) -> None:
+    assert _write_csv(cell) == f"'{cell}"
+
+
+@pytest.mark.parametrize("cell", ["-5", "+3", "-0.25", "-1e-7", "a-b", "1+1"])
+def test_a_number_stays_one_in_a_csv_file(cell: str) -> None:
+    assert _write_csv(cell) == cell
+
+
+def _write_csv(cell: str) -> str:
+    stream = io.StringIO()
+    write_items([{"name": "a", "note": cell}], COLUMNS, OutputFormat.CSV, Terminal(stream))
+    [_, row] = csv.reader(io.StringIO(stream.getvalue()))
+    return row[1]
 
 
 @pytest.mark.parametrize("text", ["²", "٣s", "-1", "1e3", "s", ""])

@@ -57,7 +57,11 @@ async def stream_workload(request: Request, pk: uuid.UUID) -> HttpResponseBase:
 
     def look(position: int) -> StreamMessage:
         changed = Workload.objects.filter(pk=pk).values_list("changed", flat=True).first()
-        if changed is None or changed <= position:
+        if changed is None or changed == position:
+            return StreamMessage(position)
+        # A position ahead of the journal is another database's, or made up. The feed would never
+        # come to it, and all viewers share the feed: it goes back to where the workload is.
+        if changed < position <= queries.load_position():
             return StreamMessage(position)
         return StreamMessage(changed, json.dumps({"position": changed, "id": str(pk)}), "changed")
 

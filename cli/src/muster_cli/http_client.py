@@ -57,6 +57,9 @@ class HttpClient:
         try:
             response = self._send(method, target, body, headers or {}, TIMEOUT_SECONDS)
             content = response.read(LARGEST_ANSWER + 1)
+            if response.length and len(content) <= LARGEST_ANSWER:
+                # A bounded read takes an answer that broke off for a whole one.
+                raise http.client.IncompleteRead(content, response.length)
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise self._describe_failure(error, was_sent=True) from None
@@ -135,6 +138,12 @@ class HttpClient:
                 f"The certificate of {self.server} cannot be trusted.",
                 "Where your organisation has an authority of its own, name its file: "
                 "`muster config set ca-file FILE`.",
+            )
+        if isinstance(error, http.client.IncompleteRead):
+            return Unreachable(
+                f"The answer of {self.server} broke off.",
+                "Try again. A proxy between may have ended it.",
+                was_sent=was_sent,
             )
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return Unreachable(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from muster_cli import contexts
 from muster_cli.credentials import NO_SECRET, Secret
-from muster_cli.errors import NotSignedIn
+from muster_cli.errors import NotSignedIn, UsageProblem
 
 VARIABLES = {
     "MUSTER_SERVER": "the server's address, instead of that of the context",
@@ -47,7 +47,10 @@ def build_credentials_key(context: str, server: str) -> str:
 
 
 def load_settings(context: str = "", project: str = "") -> Settings:
-    """Return the settings of this run. Raises NotSignedIn where no server is known."""
+    """Return the settings of this run.
+
+    Raises NotSignedIn where no server is known, and UsageProblem where its address is none.
+    """
     variables = os.environ.get
     config = contexts.load_config()
     server = variables("MUSTER_SERVER", "")
@@ -58,7 +61,11 @@ def load_settings(context: str = "", project: str = "") -> Settings:
             "No server is known.", "Sign in with `muster login ADDRESS`, or set MUSTER_SERVER."
         )
     return Settings(
-        server=contexts.check_server(server) if server and not context else chosen.server,
+        server=(
+            contexts.check_server(server)
+            if server and not context
+            else _check_chosen_server(name, chosen.server)
+        ),
         context=name,
         project=project or variables("MUSTER_PROJECT", "") or chosen.project,
         ca_file=variables("MUSTER_CA_FILE", "") or chosen.ca_file,
@@ -66,3 +73,17 @@ def load_settings(context: str = "", project: str = "") -> Settings:
         client_secret=Secret(variables("MUSTER_CLIENT_SECRET", "")),
         token=Secret(variables("MUSTER_TOKEN", "")),
     )
+
+
+def _check_chosen_server(name: str, server: str) -> str:
+    """Return the address of a context's server, which a hand may have written. Raises UsageProblem.
+
+    By a mistyped https a token would go over the network as it is.
+    """
+    try:
+        return contexts.check_server(server)
+    except UsageProblem as problem:
+        raise UsageProblem(
+            f"{problem.message} The context {name} has it.",
+            "Correct it by `muster config set server ADDRESS`.",
+        ) from None

@@ -4,6 +4,7 @@ import contextlib
 import heapq
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -11,8 +12,8 @@ from typing import Any
 
 from muster_cli.actions import workloads
 from muster_cli.actions.log_lines import ContainerFollower, LogLine, LogRequest, RunFollower
-from muster_cli.errors import CliError, NotFound, Refused
-from muster_cli.session import Session
+from muster_cli.errors import CliError, NotFound, Refused, Unreachable
+from muster_cli.session import RETRY_SECONDS, Session
 
 MOST_STREAMS = 16
 """Pods that are streamed at once, below the server's bound for one person; more are polled."""
@@ -42,7 +43,7 @@ def choose_pods(
 def read_logs(session: Session, requests: Sequence[LogRequest]) -> Iterator[LogLine]:
     """Yield what was written, of several pods in the order of time. Raises Refused."""
     if len(requests) == 1:
-        yield from RunFollower(session, requests[0], None).read_lines(follow=False, takes_rest=True)
+        yield from _read_kept_lines(session, requests[0])
         return
     if len(requests) <= MOST_STREAMS:
         # Merged while they come: no log has to fit into memory.
@@ -54,10 +55,34 @@ def read_logs(session: Session, requests: Sequence[LogRequest]) -> Iterator[LogL
     yield from heapq.merge(*(_fill_moments(each) for each in streams), key=lambda it: it.moment)
 
 
+def _read_kept_lines(session: Session, request: LogRequest) -> Iterator[LogLine]:
+    """Yield the lines of one pod, each once, also where the answer breaks off on the way.
+
+    Raises Unreachable where the server answered nothing, or tries bring no further line.
+    """
+    follower, tries, is_begun = RunFollower(session, request, None), 0, False
+    while True:
+        try:
+            for line in follower.read_lines(follow=False, takes_rest=True):
+                tries = 0
+                yield line
+        except (Unreachable, Refused) as error:
+            # The server lets go of an answer that nobody takes for minutes: a pager waits for its
+            # reader, and of pods that are merged the later ones wait for the earlier.
+            is_begun = is_begun or follower.has_connected
+            is_passing = isinstance(error, Unreachable) or error.is_temporary
+            if not (is_begun and is_passing) or tries == len(RETRY_SECONDS):
+                raise
+            time.sleep(RETRY_SECONDS[tries])
+            tries += 1
+        else:
+            return
+
+
 def _read_or_nothing(session: Session, request: LogRequest) -> Iterator[LogLine]:
     """Yield the lines of one pod of several; one that has written nothing is no error."""
     try:
-        yield from RunFollower(session, request, None).read_lines(follow=False, takes_rest=True)
+        yield from _read_kept_lines(session, request)
     except Refused as refusal:
         if refusal.status != 404:
             raise

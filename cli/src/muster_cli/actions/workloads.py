@@ -7,7 +7,7 @@ from typing import Any
 
 from muster_cli import routes
 from muster_cli.actions import moments
-from muster_cli.errors import NotFound, Refused, TimedOut, UsageProblem
+from muster_cli.errors import NotFound, Refused, TimedOut, Unreachable, UsageProblem
 from muster_cli.session import Session
 
 Workload = dict[str, Any]
@@ -329,12 +329,24 @@ def wait_for(
     deadline = None if timeout is None else time.monotonic() + timeout
     told: tuple[str, str] | None = None
     while True:
+        patience = PATIENCE_SECONDS
+        if deadline is not None:
+            patience = min(patience, max(0.0, deadline - time.monotonic()))
         try:
-            workload = get_by_id(session, workload_id, patience=PATIENCE_SECONDS)
+            workload = get_by_id(session, workload_id, patience=patience)
+            is_gone = goal == "deleted" and bool(workload.get("deletedAt"))
+            if is_gone and not _is_listed(session, workload, patience):
+                return None
         except NotFound:
             return None
-        if goal == "deleted" and workload.get("deletedAt") and not _is_listed(session, workload):
-            return None
+        except (Refused, Unreachable) as error:
+            is_passing = isinstance(error, Unreachable) or error.is_temporary
+            if is_passing and deadline is not None and time.monotonic() >= deadline:
+                raise TimedOut(
+                    f"Whether it is {goal} is not known after {timeout:g} s: {error.message}",
+                    error.hint,
+                ) from None
+            raise
         news = (workload["phase"], workload.get("phaseMessage") or "")
         if news != told:
             report(workload)
@@ -349,12 +361,12 @@ def wait_for(
         time.sleep(POLL_SECONDS)
 
 
-def _is_listed(session: Session, workload: Workload) -> bool:
+def _is_listed(session: Session, workload: Workload, patience: float) -> bool:
     """Tell whether something of a deleted workload is still in its cluster."""
     filter_by = build_filter(
         project=str(workload["projectName"]), conditions=[f"name=={workload['name']}"]
     )
-    found = list_workloads(session, filter_by=filter_by, patience=PATIENCE_SECONDS)
+    found = list_workloads(session, filter_by=filter_by, patience=patience)
     return workload["id"] in (each["id"] for each in found)
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from muster_cli.output.tables import TableColumn, build_rows, render_table
 from muster_cli.output.terminal import Terminal, clean_text, escape_json
 from muster_cli.resource_types import get_value
+
+_NUMBER = re.compile(r"[-+]\d+(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 
 
 class OutputFormat(StrEnum):
@@ -52,8 +55,8 @@ def write_items(
 
 def _defuse_cell(cell: str) -> str:
     """Return a cell that no spreadsheet takes for a formula; a negative number is none."""
-    is_number = cell[:1] in ("+", "-") and cell[1:2].isdigit()
-    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@") and not is_number else cell
+    is_formula = cell.lstrip(" ")[:1] in ("=", "+", "-", "@") and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if is_formula else cell
 
 
 def write_value(value: Any, output: OutputFormat, terminal: Terminal) -> None:

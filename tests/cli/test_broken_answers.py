@@ -1,0 +1,125 @@
+"""Answers that break off, a server that is away for long, and addresses written by hand."""
+
+import json
+import time
+
+import pytest
+
+from muster_cli.actions import logs
+from muster_cli.actions.log_lines import LogRequest
+from muster_cli.credentials import Secret
+from muster_cli.errors import ExitCode, Unreachable
+from muster_cli.routes import Route
+from tests.cli.log_server import Answer, Cut, Query, ScriptedServer, serve_answers
+from tests.cli.running import CommandLine
+from tests.cli.test_log_lines import answer_kept
+
+SIGNED_IN = {"token": Secret("t")}
+WORKLOAD = "01234567-89ab-cdef-0123-456789abcdef"
+STAMPS = [f"2026-01-01T00:00:{n // 3:02}.{n % 3}Z" for n in range(30)]
+TEXT = "".join(f"{stamp} line {n}\n" for n, stamp in enumerate(STAMPS))
+
+
+@pytest.fixture
+def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no time pass between two tries."""
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+
+
+def read(server: ScriptedServer, *pods: str, tail: int | None = None) -> list[str]:
+    requests = [LogRequest("w", pod, tail=tail) for pod in pods]
+    found = logs.read_logs(server.open_session(**SIGNED_IN), requests)
+    return [f"{line.pod} {line.text.decode()}" for line in found]
+
+
+@pytest.mark.usefixtures("hasten")
+@pytest.mark.parametrize("tail", [None, 20])
+@pytest.mark.parametrize("pods", [("a",), ("a", "b")], ids=["alone", "merged"])
+def test_a_log_that_breaks_off_is_read_on_to_its_end(
+    pods: tuple[str, ...], tail: int | None
+) -> None:
+    """Each of the first answers ends within a line, as those do that nobody takes for long."""
+    counts = dict.fromkeys(pods, 0)
+
+    def answer(path: str, query: Query, token: str) -> Answer:
+        pod = path.split("/")[-2]
+        counts[pod] += 1
+        whole = answer_kept(TEXT, query)
+        if counts[pod] > 4:
+            return whole
+        return Answer(200, whole.body[:205], 0, cut=Cut.WITHIN_CHUNKS)
+
+    with serve_answers(answer) as server:
+        lines = read(server, *pods, tail=tail)
+    first = 0 if tail is None else 30 - tail
+    for pod in pods:
+        of_pod = [line for line in lines if line.startswith(f"{pod} ")]
+        assert of_pod == [f"{pod} line {n}" for n in range(first, 30)]
+    assert set(counts.values()) == {5}
+
+
+@pytest.mark.usefixtures("hasten")
+def test_a_log_that_gets_no_further_is_told() -> None:
+    cut = Answer(200, TEXT[:205], 0, cut=Cut.WITHIN_CHUNKS)
+    with (
+        serve_answers(lambda path, query, token: cut) as server,
+        pytest.raises(Unreachable, match="broke off"),
+    ):
+        read(server, "a")
+    assert len(server.queries) == 6
+
+
+def test_half_an_answer_is_not_taken_for_a_whole_one(stranger: CommandLine) -> None:
+    """A text has no end of its own by which one sees that something is missing."""
+    cut = Answer(200, "name,gpus\na,1\n", None, kind="text/csv", cut=Cut.WITHIN_LENGTH)
+    with serve_answers(lambda path, query, token: cut) as server:
+        with pytest.raises(Unreachable) as caught:
+            server.open_session(**SIGNED_IN).request(Route("GET", "/api/v1/a"))
+        assert caught.value.was_sent
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        outcome = stranger("api", "GET", "/a", code=1)
+    assert outcome.out == ""
+    assert f"The answer of {server.url} broke off." in outcome.err
+
+
+@pytest.mark.parametrize("is_deletion", [False, True], ids=["ended", "deleted"])
+def test_a_wait_is_over_in_time_while_the_server_is_away(
+    stranger: CommandLine, is_deletion: bool
+) -> None:
+    workload = {"id": WORKLOAD, "name": "w", "phase": "Running", "projectName": "p"}
+    workload |= {"deletedAt": "2026-01-01T00:00:00Z"} if is_deletion else {}
+    asked: list[str] = []
+
+    def answer(path: str, query: Query, token: str) -> Answer:
+        asked.append(path)
+        is_there = path.endswith(WORKLOAD) if is_deletion else len(asked) <= 2
+        return Answer(200, json.dumps(workload)) if is_there else Answer(503)
+
+    goal = ("--for", "deleted") if is_deletion else ()
+    with serve_answers(answer) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        began = time.monotonic()
+        outcome = stranger("wait", WORKLOAD, *goal, "--timeout", "2s", code=ExitCode.TIMED_OUT)
+        waited = time.monotonic() - began
+    assert "is not known after 2 s" in outcome.err
+    # Without its own time it would be 300 s.
+    assert waited < 120
+
+
+@pytest.mark.parametrize("address", ["ftp://{}", "htps://{}", "http://[::1", "http://a:99999"])
+def test_an_address_in_the_file_that_is_none_gets_no_token(
+    stranger: CommandLine, address: str
+) -> None:
+    with serve_answers(lambda path, query, token: Answer(200, "{}")) as server:
+        written = address.format(server.url.partition("://")[2])
+        stranger.folder.mkdir()
+        (stranger.folder / "config.json").write_text(
+            json.dumps({"current": "here", "contexts": {"here": {"server": written}}})
+        )
+        stranger.variables = {"MUSTER_TOKEN": "t"}
+        told = stranger("whoami", code=ExitCode.USAGE).err
+        assert not server.queries
+        assert f"{written} is not the address of a server. The context here has it." in told
+        stranger("config", "set", "server", server.url)
+        stranger("whoami", "-o", "json")
+        assert len(server.queries) == 1
