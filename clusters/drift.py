@@ -27,7 +27,6 @@ from clusters.ownership import (
     has_wanted_fields,
     is_being_deleted,
 )
-from console.encryption import Unreadable
 from projects.models import Installation, Project
 
 Object = dict[str, Any]
@@ -169,17 +168,20 @@ def _compare_secrets(
     for (namespace, name), secret in secrets.items():
         if project_provisioning.is_credential_secret(secret):
             by_namespace[namespace][name] = secret
-    try:
-        credentials = seams.PROJECT_SECRETS.get().build_wanted_secrets(projects)
-    except Unreadable as error:
-        # Each project says so of its own where it is provisioned.
-        log.warning("Secrets are not compared: %s", error)
-        return
+    credentials = seams.PROJECT_SECRETS.get().build_wanted_secrets(projects)
     for project in projects:
         owner = project_provisioning.build_project_owner(project, installation)
-        wanted = [project_manifests.build_secret(owner, each) for each in credentials[project.pk]]
+        # What cannot be read stays as it is there.
+        unreadable = {each.name for each in credentials[project.pk] if each.problem}
+        wanted = [
+            project_manifests.build_secret(owner, each)
+            for each in credentials[project.pk]
+            if not each.problem
+        ]
         existing = {
-            name: each for name, each in by_namespace[project.namespace].items() if owner.owns(each)
+            name: each
+            for name, each in by_namespace[project.namespace].items()
+            if name not in unreadable and owner.owns(each)
         }
         is_same = existing.keys() == {each.name for each in wanted} and all(
             _is_secret_current(existing[each.name], each.body) for each in wanted

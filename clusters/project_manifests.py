@@ -63,6 +63,8 @@ class WantedObject:
 class WantedSecret:
     """The Secret of a credential that a project may use: its name, type and data in clear. With
     `is_pull` pods pull images with it.
+
+    Where `problem` says why the data cannot be read, the Secret stays as it is in the cluster.
     """
 
     name: str
@@ -70,6 +72,7 @@ class WantedSecret:
     type: str
     data: Mapping[str, str] = field(repr=False)
     is_pull: bool = False
+    problem: str = ""
 
 
 def build_label_value(title: str) -> str:

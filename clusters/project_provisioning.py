@@ -40,6 +40,7 @@ from clusters.ownership import (
 from clusters.project_manifests import (
     PRIORITY_CLASSES,
     WantedObject,
+    WantedSecret,
     build_label_value,
     department_queue_name,
 )
@@ -94,7 +95,7 @@ def provision_project(project: Project) -> None:
     except KubeError as error:
         trouble = error.message
     except Unreadable as error:
-        trouble = f"One of its credentials cannot be read. {error}"
+        trouble = str(error)
     project_rows = Project.objects.filter(pk=project.pk)
     if trouble:
         log.warning("project %s could not be provisioned: %s", project.name, trouble)
@@ -115,8 +116,8 @@ def write_project_objects(client: Client, project: Project) -> str:
     owner = build_project_owner(project, installation)
     _ensure_namespace(client, project, owner)
     note = _ensure_queues(client, project, owner)
-    _ensure_secrets(client, project, owner)
     _ensure_priority_classes(client)
+    _ensure_secrets(client, project, owner)
     return note
 
 
@@ -233,34 +234,56 @@ def _ensure_queues(client: Client, project: Project, owner: Owner) -> str:
 def _ensure_secrets(client: Client, project: Project, owner: Owner) -> None:
     """Make the Secrets of the project's credentials, and remove our other ones. Those of registries
     go into the service account that pods use.
+
+    Raises the first of the problems that single Secrets have, once all others are made.
     """
     namespace = project.namespace
     credentials = seams.PROJECT_SECRETS.get().build_wanted_secrets([project])[project.pk]
     superseded = fetch_credential_secrets(client, project, owner)
-    for wanted in (project_manifests.build_secret(owner, one) for one in credentials):
-        existing = superseded.pop(wanted.name, None)
-        if (
-            existing is None
-            and (other := _find_object(client, SECRETS, wanted.name, namespace)) is not None
-        ):
-            owner.check_ownership(other, f"the Secret {wanted.name} of the namespace {namespace}")
-        if existing is not None and existing.get("type") != wanted.body["type"]:
-            # The type of a Secret is immutable: it can only be deleted and made anew.
-            delete_object(client, SECRETS, wanted.name, existing, namespace)
-            existing = None
+    problems: list[NotOurs | Rejected | Unreadable] = []
+    for each in credentials:
+        existing = superseded.pop(each.name, None)
+        if each.problem:
+            problems.append(Unreadable(each.problem))
+            continue
         try:
-            _apply_difference(client, SECRETS, existing, wanted, namespace)
-        except Rejected as error:
-            # A server that refuses a body may quote it, and with it the credential.
-            raise _redact_refusal(error, wanted.name) from None
+            _ensure_secret(client, owner, each, existing, namespace)
+        except (NotOurs, Rejected) as problem:
+            if isinstance(problem, Rejected) and problem.status == HTTP_FORBIDDEN:
+                # None of the others may be written either.
+                raise
+            problems.append(problem)
     for name, secret in superseded.items():
         delete_object(client, SECRETS, name, secret, namespace)
     _ensure_pull_secrets(
         client,
         owner,
         namespace,
-        [wanted.name for wanted in credentials if wanted.is_pull][:MAX_PULL_SECRETS],
+        [each.name for each in credentials if each.is_pull][:MAX_PULL_SECRETS],
     )
+    if problems:
+        raise problems[0]
+
+
+def _ensure_secret(
+    client: Client, owner: Owner, credential: WantedSecret, existing: Object | None, namespace: str
+) -> None:
+    """Make one Secret as its credential is. Raises KubeError, and NotOurs for somebody else's."""
+    wanted = project_manifests.build_secret(owner, credential)
+    if (
+        existing is None
+        and (other := _find_object(client, SECRETS, wanted.name, namespace)) is not None
+    ):
+        owner.check_ownership(other, f"the Secret {wanted.name} of the namespace {namespace}")
+    if existing is not None and existing.get("type") != wanted.body["type"]:
+        # The type of a Secret is immutable: it can only be deleted and made anew.
+        delete_object(client, SECRETS, wanted.name, existing, namespace)
+        existing = None
+    try:
+        _apply_difference(client, SECRETS, existing, wanted, namespace)
+    except Rejected as error:
+        # A server that refuses a body may quote it, and with it the credential.
+        raise _redact_refusal(error, wanted.name) from None
 
 
 def _ensure_pull_secrets(client: Client, owner: Owner, space: str, names: list[str]) -> None:

@@ -15,7 +15,7 @@ from projects.seams import ResourceAmounts
 
 
 class ProjectSecrets(Protocol):
-    """The Secrets of projects' credentials, by the project's id; may raise Unreadable."""
+    """The Secrets of projects' credentials, by the project's id."""
 
     def build_wanted_secrets(
         self, projects: Sequence[Project]

@@ -5,6 +5,8 @@ from typing import Any
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.db import models
+from django.db.models import F
+from django.db.models.functions import Cast
 
 DUMP_PREFIX = "encrypted:"
 """Marks an encrypted value in a dump."""
@@ -40,6 +42,11 @@ def renew(token: str) -> str:
     except InvalidToken:
         return newest.encrypt(decrypt(token).encode()).decode()
     return token
+
+
+def annotate_token(rows: Any, name: str) -> Any:
+    """Annotate `token`, what the database has in an encrypted field, which is not decrypted."""
+    return rows.annotate(token=Cast(F(name), output_field=models.TextField()))
 
 
 def _fernet() -> MultiFernet:

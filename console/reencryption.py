@@ -5,11 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.apps import apps
-from django.db import models
-from django.db.models import F, TextField, Value
-from django.db.models.functions import Cast
+from django.db.models import TextField, Value
 
-from console.encryption import EncryptedTextField, Unreadable, renew
+from console.encryption import EncryptedTextField, Unreadable, annotate_token, renew
 
 BATCH_SIZE = 100
 
@@ -53,7 +51,7 @@ def _renew_field(renewal: Renewal, rows: Any, encrypted: EncryptedTextField) -> 
         label = f"{rows.model._meta.verbose_name} {pk}"
         new = renewal.renew(token, label)
         if new != token:
-            _annotate_token(rows, name).filter(pk=pk, token=token).update(
+            annotate_token(rows, name).filter(pk=pk, token=token).update(
                 **{name: Value(new, output_field=TextField())}
             )
 
@@ -62,7 +60,7 @@ def _list_tokens(rows: Any, name: str) -> Iterator[tuple[Any, str]]:
     """Yield the key and the token of each row that has one, in batches by key."""
     last = None
     while True:
-        found = _annotate_token(rows, name).exclude(token="").order_by("pk")
+        found = annotate_token(rows, name).exclude(token="").order_by("pk")
         if last is not None:
             found = found.filter(pk__gt=last)
         batch = list(found.values_list("pk", "token")[:BATCH_SIZE])
@@ -70,8 +68,3 @@ def _list_tokens(rows: Any, name: str) -> Iterator[tuple[Any, str]]:
         if len(batch) < BATCH_SIZE:
             return
         last = batch[-1][0]
-
-
-def _annotate_token(rows: Any, name: str) -> Any:
-    """Annotate `token`, the text in the database, which the field itself would decrypt."""
-    return rows.annotate(token=Cast(F(name), output_field=models.TextField()))

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.db.models import Q
 
 from clusters.project_manifests import WantedSecret
-from console.encryption import Unreadable
-from environments.credentials import REGISTRY_TYPE, build_secret_data, secret_name
+from console.encryption import Unreadable, annotate_token, decrypt
+from environments.credentials import SECRET_TYPES, build_secret_data, secret_name
 from environments.models import Credential
 from projects.models import Project
 from projects.scopes import Level, Scope
@@ -21,11 +22,11 @@ MAX_PULL_SECRETS = 20
 def build_wanted_secrets(projects: Sequence[Project]) -> Mapping[int, Sequence[WantedSecret]]:
     """Build the Secrets of each project, by its id. One query.
 
-    Raises Unreadable where a credential's encryption key is no longer configured.
+    Of a credential that cannot be read the Secret says why.
     """
-    credentials = list(
-        Credential.objects.filter(_build_scope_filter(projects)).order_by("name", "pk")
-    )
+    rows = Credential.objects.filter(_build_scope_filter(projects)).order_by("name", "pk")
+    # Decrypted one by one: one that cannot be read keeps no other from its cluster.
+    credentials = list(annotate_token(rows, "secret").defer("secret"))
     secrets = {each.pk: _build_wanted_secret(each) for each in credentials}
     return {
         project.pk: [secrets[each.pk] for each in _select_usable(credentials, project)]
@@ -113,14 +114,23 @@ def _sort_by_nearness(credentials: Sequence[Credential], project: Project) -> li
     )
 
 
-def _build_wanted_secret(credential: Credential) -> WantedSecret:
+def _build_wanted_secret(credential: Any) -> WantedSecret:
+    """Build the Secret of a credential that was loaded with its `token`."""
+    data: dict[str, str] = {}
+    problem = ""
     try:
-        type_, data = build_secret_data(credential)
-    except (KeyError, ValueError) as error:
+        credential.secret = decrypt(credential.token) if credential.token else ""
+        data = build_secret_data(credential)
+    except Unreadable as error:
+        problem = f"The credential {credential.name} cannot be read. {error}"
+    except (KeyError, ValueError):
         # What is stored is of a form that this release does not know: said without what it holds.
-        raise Unreadable(
-            f"The credential {credential.name} cannot be read. Enter its secret anew."
-        ) from error
+        problem = f"The credential {credential.name} cannot be read. Enter its secret anew."
     return WantedSecret(
-        secret_name(credential), str(credential.pk), type_, data, is_pull=type_ == REGISTRY_TYPE
+        secret_name(credential),
+        str(credential.pk),
+        SECRET_TYPES[credential.kind],
+        data,
+        is_pull=credential.kind == Credential.Kind.REGISTRY,
+        problem=problem,
     )

@@ -21,7 +21,14 @@ _API_PATHS = ("v1", "v2")
 _SERVER = re.compile(
     r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[A-Za-z0-9][-._/A-Za-z0-9]*)?"
 )
-REGISTRY_TYPE = "kubernetes.io/dockerconfigjson"
+SECRET_TYPES = {
+    Kind.REGISTRY: "kubernetes.io/dockerconfigjson",
+    Kind.ACCESS_KEY: "Opaque",
+    Kind.PASSWORD: "kubernetes.io/basic-auth",
+    Kind.SSH_KEY: "kubernetes.io/ssh-auth",
+    Kind.GENERIC: "Opaque",
+}
+"""The type of the Secret of each kind of credential."""
 
 
 def secret_name(credential: Credential) -> str:
@@ -41,26 +48,26 @@ def list_secret_keys(credential: Credential) -> tuple[str, ...]:
     }[credential.kind]
 
 
-def build_secret_data(credential: Credential) -> tuple[str, dict[str, str]]:
-    """Return the type of its Secret and its data in clear, for the cluster alone."""
+def build_secret_data(credential: Credential) -> dict[str, str]:
+    """Return the data of its Secret in clear, for the cluster alone.
+
+    Raises KeyError and ValueError where what is stored is of an unknown form.
+    """
     public, secret = credential.public, json.loads(credential.secret or "{}")
     if credential.kind == Kind.REGISTRY:
-        return REGISTRY_TYPE, {
+        return {
             ".dockerconfigjson": _build_docker_config(
                 public["server"], public["username"], secret["password"]
             )
         }
     if credential.kind == Kind.ACCESS_KEY:
-        return "Opaque", {"AccessKeyId": public["access_key_id"], "SecretKey": secret["secret_key"]}
+        return {"AccessKeyId": public["access_key_id"], "SecretKey": secret["secret_key"]}
     if credential.kind == Kind.PASSWORD:
-        return "kubernetes.io/basic-auth", {
-            "username": public["username"],
-            "password": secret["password"],
-        }
+        return {"username": public["username"], "password": secret["password"]}
     if credential.kind == Kind.SSH_KEY:
         known_hosts = {"known_hosts": public["known_hosts"]} if public.get("known_hosts") else {}
-        return "kubernetes.io/ssh-auth", {"ssh-privatekey": secret["private_key"]} | known_hosts
-    return "Opaque", {str(key): str(value) for key, value in secret.items()}
+        return {"ssh-privatekey": secret["private_key"]} | known_hosts
+    return {str(key): str(value) for key, value in secret.items()}
 
 
 def parse_registry_address(text: str) -> str:

@@ -114,6 +114,37 @@ def test_the_last_one_leaves_no_trace(live_cast: Cast, client: Client, team: Pro
     )["metadata"].get("labels", {})
 
 
+def test_one_that_cannot_be_read_keeps_no_other_from_the_cluster(
+    live_cast: Cast, client: Client, team: Project
+) -> None:
+    name = get_secret_name()
+    table = Credential._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {table} SET secret = 'of another key'")
+    a_registry(team, "next", address="example.com", username="u", password="p")
+    reason = provision_now(team).sync_error
+    assert reason.startswith("The credential corp cannot be read.")
+    assert "MUSTER_ENCRYPTION_KEYS" in reason
+    assert config(client, team, "next")["example.com"]["password"] == "p"
+    assert find_object(client, SECRETS, name, team.namespace) is not None
+    assert set(get_pull_secrets(client, team)) == {name, get_secret_name("next")}
+    Project.objects.filter(pk=team.pk).update(sync_error="")
+    assert team.pk not in find_drift_now(client, live_cast).due_projects
+    calls.delete(client, SECRETS, get_secret_name("next"), namespace=team.namespace)
+    assert team.pk in find_drift_now(client, live_cast).due_projects
+
+
+def test_one_that_is_refused_keeps_no_other_from_the_cluster(
+    live_cast: Cast, client: Client, team: Project
+) -> None:
+    for name in ("another", "last"):
+        a_registry(team, name, address="example.com", username="u", password="p")
+    theirs = build_foreign_object("Secret", get_secret_name("another"))
+    calls.create(client, SECRETS, theirs, namespace=team.namespace)
+    assert get_secret_name("another") in provision_now(team).sync_error
+    assert config(client, team, "last")["example.com"]["password"] == "p"
+
+
 def test_a_secret_of_somebody_else_is_left_alone(
     live_cast: Cast, client: Client, team: Project
 ) -> None:
