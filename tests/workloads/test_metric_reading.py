@@ -17,11 +17,12 @@ from workloads.metrics.reading import (
     SOURCE_BYTES,
     LastingFrame,
     Span,
+    build_share,
+    build_use,
     choose_spacing,
     iterate_series_frames,
     load_series_rows,
     measure_frame,
-    pick_shares,
     pick_values,
     plan_reading,
 )
@@ -85,10 +86,15 @@ def test_values_come_by_equal_parts_and_a_part_without_figures_has_none() -> Non
         LastingFrame(T0 + 200, 15, a_frame({"gpu_use": 50.0})),
     ]
     span = Span(T0, T0 + 240)
-    assert pick_values(frames, GPU_USE, span, 4) == [(T0 + 60, 20.0), (T0 + 240, 50.0)]
-    assert pick_values(frames, UNUSED, span, 1) == [(T0 + 240, 1.0)]
-    assert pick_values(frames, GPU_USE, span, 0) == []
-    assert pick_values([], GPU_USE, span, 5) == []
+    measures = {"use": build_use(GPU_USE), "unused": build_use(UNUSED)}
+    # Read once, as they come from the database.
+    assert pick_values(iter(frames), measures, span, 4) == {
+        "use": [(T0 + 60, 20.0), (T0 + 240, 50.0)],
+        "unused": [(T0 + 60, 1.0)],
+    }
+    assert pick_values(frames, measures, span, 0) == {"use": [], "unused": []}
+    assert pick_values([], measures, span, 5) == {"use": [], "unused": []}
+    assert pick_values(frames, {}, span, 5) == {}
 
 
 def test_sources_of_a_part_of_the_time_count_as_long_as_they_were_there() -> None:
@@ -109,8 +115,11 @@ def test_a_mean_counts_a_frame_as_long_as_it_stands_for_and_the_least_does_not()
         LastingFrame(T0 + 600, 60, a_frame({"gpu_use": 120.0, "gpus_unused": 2.0})),
     ]
     span = Span(T0, T0 + 660)
-    assert pick_values(frames, GPU_USE, span, 1) == [(T0 + 660, 20.0)]
-    assert pick_values(frames, UNUSED, span, 1) == [(T0 + 660, 1.0)]
+    measures = {"use": build_use(GPU_USE), "unused": build_use(UNUSED)}
+    assert pick_values(frames, measures, span, 1) == {
+        "use": [(T0 + 660, 20.0)],
+        "unused": [(T0 + 660, 1.0)],
+    }
 
 
 def test_a_share_is_of_the_capacity_that_was_measured() -> None:
@@ -122,8 +131,14 @@ def test_a_share_is_of_the_capacity_that_was_measured() -> None:
         LastingFrame(T0 + 75, 15, a_frame({"memory": 8.0})),
     ]
     span = Span(T0, T0 + 120)
-    assert pick_shares(frames, CPU, capacity, 32.0, span, 2) == [(T0 + 60, 87.5), (T0 + 120, 25.0)]
-    assert pick_shares(frames, CPU, capacity, 0.0, span, 2) == [(T0 + 60, 87.5)]
+    measures = {
+        "present": build_share(CPU, capacity, 32.0),
+        "none": build_share(CPU, capacity, 0.0),
+    }
+    assert pick_values(frames, measures, span, 2) == {
+        "present": [(T0 + 60, 87.5), (T0 + 120, 25.0)],
+        "none": [(T0 + 60, 87.5)],
+    }
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(5, [5, 60, 600]), (300, [300, 300, 600])])
@@ -150,7 +165,8 @@ def test_a_day_is_its_mean_however_fine_the_newest_figures_are(cast: Cast) -> No
     MetricRollup.objects.create(resolution=Resolution.TEN_MINUTES, until=busy)
     MetricRollup.objects.create(resolution=Resolution.MINUTE, until=busy + 600)
     span = Span(T0 - 86400, T0)
-    [(_, use)] = pick_values(iterate_series_frames(series, span, NOW), GPU_USE, span, 1)
+    frames = iterate_series_frames(series, span, NOW)
+    [(_, use)] = pick_values(frames, {"use": build_use(GPU_USE)}, span, 1)["use"]
     assert use == pytest.approx(20.8, abs=0.2)
 
 

@@ -37,10 +37,12 @@ from workloads.api.measurements import (
 from workloads.metrics.reading import (
     MOST_FILE_BYTES,
     LastingFrame,
+    Measure,
+    build_share,
+    build_use,
     choose_spacing,
     find_series,
     iterate_series_frames,
-    pick_shares,
     pick_values,
 )
 from workloads.models import Pod, Sample
@@ -85,8 +87,8 @@ class WorkloadMetricsView(ApiView):
     def get(self, request: Request, workload_id: uuid.UUID) -> Response | HttpResponse:
         workload = get_workload(self.user, workload_id)
         query = parse_query(request, USED)
-        frames = _load_frames(query, workload=workload)
-        return answer_measurements(request, _pick_used(query, frames))
+        values = _pick_measured(query, _build_uses(query), workload=workload)
+        return answer_measurements(request, values)
 
 
 class PodMetricsView(ApiView):
@@ -104,8 +106,8 @@ class PodMetricsView(ApiView):
         if pod is None:
             raise Http404("The workload has no such pod.")
         query = parse_query(request, USED)
-        frames = _load_frames(query, workload=workload)
-        return answer_measurements(request, _pick_used(query, frames, pod))
+        values = _pick_measured(query, _build_uses(query, pod), workload=workload)
+        return answer_measurements(request, values)
 
 
 class ProjectMetricsView(ApiView):
@@ -126,10 +128,8 @@ class ProjectMetricsView(ApiView):
         query = parse_query(request, PROJECT_TYPES)
         columns = {f"of_{name}": F(name) for name in SAMPLE_COLUMNS.values()}
         samples = Sample.objects.filter(project=project).values("at").annotate(**columns)
-        frames = _load_frames(query, project=project)
-        return answer_measurements(
-            request, [*_pick_samples(query, samples), *_pick_used(query, frames)]
-        )
+        used = _pick_measured(query, _build_uses(query), project=project)
+        return answer_measurements(request, [*_pick_samples(query, samples), *used])
 
 
 class DepartmentMetricsView(ApiView):
@@ -169,11 +169,9 @@ class NodeMetricsView(ApiView):
         if node is None:
             raise Http404("There is no such node, or it is not yours to see.")
         query = parse_query(request, NODE_TYPES)
-        frames = _load_frames(query, node=node)
         capacity = {"cpu": node.cpu, "memory": Decimal(node.memory)}
-        return answer_measurements(
-            request, [*_pick_used(query, frames), *_pick_shares(query, frames, capacity.get)]
-        )
+        measures = _build_uses(query) | _build_shares(query, capacity.get)
+        return answer_measurements(request, _pick_measured(query, measures, node=node))
 
 
 class ClusterMetricsView(ApiView):
@@ -192,63 +190,58 @@ class ClusterMetricsView(ApiView):
         if cluster is None:
             raise Http404("There is no such cluster, or it is not yours to see.")
         query = parse_query(request, CLUSTER_TYPES)
-        frames = _load_frames(query, cluster=cluster)
         visible = list_visible_project_ids(self.user)
         samples = Sample.objects.filter(project__cluster=cluster)
         samples = samples if visible is None else samples.filter(project__in=visible)
         capacity = Node.objects.filter(cluster=cluster).aggregate(
             cpu=Sum("cpu"), memory=Sum("memory")
         )
+        measures = _build_uses(query) | _build_shares(query, capacity.get)
+        measured = _pick_measured(query, measures, cluster=cluster)
         return answer_measurements(
-            request,
-            [
-                *_pick_samples(query, _sum_samples(samples)),
-                *_pick_used(query, frames),
-                *_pick_shares(query, frames, capacity.get),
-            ],
+            request, [*_pick_samples(query, _sum_samples(samples)), *measured]
         )
 
 
-def _load_frames(query: MeasurementQuery, **owner: Any) -> list[LastingFrame]:
-    """Return the frames of an owner; none where none of the types needs them."""
-    if not {*query.types} & {*USED, *SHARES}:
-        return []
-    series = find_series(**owner)
+def _iterate_frames(query: MeasurementQuery, **owner: Any) -> Iterator[LastingFrame]:
+    """Yield the frames of an owner; none where none of the types needs them."""
+    series = find_series(**owner) if {*query.types} & {*USED, *SHARES} else None
     if series is None:
-        return []
+        return
     now = timezone.now()
     sources = owner["workload"].requested_pods if "workload" in owner else 1
     spacing = choose_spacing(query.span, now, sources, MOST_FILE_BYTES)
     # Each value that is asked for has a frame, where there is one.
     part = (query.span.until - query.span.since) // max(1, query.count)
-    return list(iterate_series_frames(series, query.span, now, min(spacing, part)))
+    yield from iterate_series_frames(series, query.span, now, min(spacing, part))
 
 
-def _pick_used(
-    query: MeasurementQuery, frames: list[LastingFrame], pod: Pod | None = None
+def _pick_measured(
+    query: MeasurementQuery, measures: Mapping[str, Measure], **owner: Any
 ) -> Iterator[tuple[str, Values]]:
+    """Yield the values of these measures of an owner's frames, by their types."""
+    found = pick_values(_iterate_frames(query, **owner), measures, query.span, query.count)
+    for name, values in found.items():
+        yield name, [(datetime.fromtimestamp(at, UTC), value) for at, value in values]
+
+
+def _build_uses(query: MeasurementQuery, pod: Pod | None = None) -> dict[str, Measure]:
+    """Return the measures of what was used, among the types that are asked for."""
     source = None if pod is None else pod.pk
-    for name in query.types:
-        if name in USED:
-            values = pick_values(frames, USED[name], query.span, query.count, source)
-            yield name, _convert_times(values)
+    return {name: build_use(USED[name], source) for name in query.types if name in USED}
 
 
-def _pick_shares(
-    query: MeasurementQuery,
-    frames: list[LastingFrame],
-    get_capacity: Callable[[str], Decimal | int | None],
-) -> Iterator[tuple[str, Values]]:
+def _build_shares(
+    query: MeasurementQuery, get_capacity: Callable[[str], Decimal | int | None]
+) -> dict[str, Measure]:
+    """Return the measures of shares of a capacity, among the types that are asked for."""
+    measures = {}
     for name in query.types:
         if name in SHARES:
             metric, capacity = (METRICS_BY_NAME[each] for each in SHARES[name])
             present = float(get_capacity(metric.name) or 0)
-            shares = pick_shares(frames, metric, capacity, present, query.span, query.count)
-            yield name, _convert_times(shares)
-
-
-def _convert_times(values: list[tuple[int, float]]) -> Values:
-    return [(datetime.fromtimestamp(at, UTC), value) for at, value in values]
+            measures[name] = build_share(metric, capacity, present)
+    return measures
 
 
 def _sum_samples(samples: Any) -> Any:

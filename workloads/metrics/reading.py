@@ -2,9 +2,10 @@
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from clusters.metrics.catalogue import (
@@ -174,31 +175,21 @@ def measure_frame(frame: Frame, metric: Metric, source: int | None = None) -> fl
     return combine_values(known, metric.over_pods) if known else None
 
 
-def pick_values(
-    frames: Iterable[LastingFrame],
-    metric: Metric,
-    span: Span,
-    count: int,
-    source: int | None = None,
-) -> list[tuple[int, float]]:
-    """Return the value of each of `count` equal parts of the span, at the end of its part.
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How a value is made of a frame, None where it is unknown, and of all those of a time."""
 
-    A part without figures has none. A mean over time counts each frame as long as it stands for.
-    """
-    return _pick_parts(
-        frames, lambda frame: measure_frame(frame, metric, source), metric.over_time, span, count
-    )
+    of_frame: Callable[[Frame], float | None]
+    over_time: Combination
 
 
-def pick_shares(
-    frames: Iterable[LastingFrame],
-    metric: Metric,
-    capacity: Metric,
-    present_capacity: float,
-    span: Span,
-    count: int,
-) -> list[tuple[int, float]]:
-    """Return the use in percent of the capacity, of parts of the span as `pick_values` does.
+def build_use(metric: Metric, source: int | None = None) -> Measure:
+    """Return the measure of a metric, of one source or of all together."""
+    return Measure(partial(measure_frame, metric=metric, source=source), metric.over_time)
+
+
+def build_share(metric: Metric, capacity: Metric, present_capacity: float) -> Measure:
+    """Return the measure of the use in percent of the capacity.
 
     A frame without a capacity is measured by the present one; where that is 0, it has no share.
     """
@@ -208,30 +199,39 @@ def pick_shares(
         whole = measure_frame(frame, capacity) or present_capacity
         return None if value is None or not whole else 100 * value / whole
 
-    return _pick_parts(frames, measure_share, metric.over_time, span, count)
+    return Measure(measure_share, metric.over_time)
 
 
-def _pick_parts(
-    frames: Iterable[LastingFrame],
-    measure: Callable[[Frame], float | None],
-    over_time: Combination,
-    span: Span,
-    count: int,
-) -> list[tuple[int, float]]:
+def pick_values(
+    frames: Iterable[LastingFrame], measures: Mapping[str, Measure], span: Span, count: int
+) -> dict[str, list[tuple[int, float]]]:
+    """Return of each measure its value in each of `count` equal parts of the span, at their ends.
+
+    A part without figures has none. A mean over time counts each frame as long as it stands for.
+    The frames are read once, and none of them is kept: all of a large gang's take gigabytes.
+    """
     if not count:
-        return []
+        return {name: [] for name in measures}
     part = (span.until - span.since) / count
-    by_part: dict[int, tuple[list[float], list[float]]] = {}
+    by_part: dict[str, dict[int, tuple[list[float], list[float]]]] = {name: {} for name in measures}
     for at, seconds, frame in frames:
-        value = measure(frame)
-        if value is not None:
-            values, weights = by_part.setdefault(int((at - span.since) / part), ([], []))
-            values.append(value)
-            weights.append(seconds)
-    return [
-        (round(span.since + (number + 1) * part), combine_over_time(*found, over_time))
-        for number, found in sorted(by_part.items())
-    ]
+        number = int((at - span.since) / part)
+        for name, measure in measures.items():
+            value = measure.of_frame(frame)
+            if value is not None:
+                values, weights = by_part[name].setdefault(number, ([], []))
+                values.append(value)
+                weights.append(seconds)
+    return {
+        name: [
+            (
+                round(span.since + (number + 1) * part),
+                combine_over_time(*found, measures[name].over_time),
+            )
+            for number, found in sorted(parts.items())
+        ]
+        for name, parts in by_part.items()
+    }
 
 
 def _combine_weighted(frame: Frame, metric: Metric) -> float | None:
