@@ -1,22 +1,20 @@
-"""Forecasts of starts: what they rest on, when they are made anew, and what becomes of them."""
+"""A forecast of a start is made, shown, kept, widened by past errors, and closed by its outcome."""
 
 import math
-import statistics
 import uuid
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from clusters.models import Cluster, Node
-from simulation import LengthSource, Outlook, RunLengths, StartForecast
+from simulation import Outlook, StartForecast
 from tests.cast import Cast, a_spec
+from tests.workloads.blocked_workloads import waiting
 from tests.workloads.cluster_objects import ClusterObjects, jobs, pods
 from tests.workloads.ledger_rows import build_moment
-from tests.workloads.table_rows import NOON, an_event
+from tests.workloads.table_rows import NOON
 from tests.workloads.waiting_rows import (
     HOUR,
     FixedSimulator,
@@ -29,7 +27,6 @@ from tests.workloads.waiting_rows import (
 from workloads import journal
 from workloads.elastic.cluster_state import load_cluster_state
 from workloads.forecasting import forecast_cluster
-from workloads.forecasting.evidence import load_run_lengths
 from workloads.forecasting.gang_sizes import require_whole_gangs
 from workloads.forecasting.margins import load_margins
 from workloads.journal.forecast_records import record_starts
@@ -41,119 +38,13 @@ from workloads.models import (
     ForecastRecord,
     Horizon,
     Pod,
-    TrainingProgress,
-    UsedAsset,
     Workload,
     WorkloadForecast,
 )
 from workloads.states import HELD_BY_KUEUE
-from workloads.tasks.forecasting import forecast_all
 from workloads.tasks.retaining import retain
 
-
-def test_lengths_come_from_the_runs_that_are_most_alike(cast: Cast) -> None:
-    template = "11111111-1111-4111-8111-111111111111"
-    own = add_workload(cast.team_a, "own", by=cast.bob, image="a", attempt=4)
-    copy = add_workload(cast.team_a, "copy", by=cast.bob, image="b")
-    same_image = add_workload(cast.team_a, "same-image", by=cast.bob, image="c")
-    other = add_workload(cast.team_a, "other", by=cast.alice, image="a")
-    limited = add_workload(cast.team_b, "limited", time_limit_seconds=7200, ran_seconds=1200)
-    unknown = add_workload(cast.team_b, "unknown")
-    for number in (1, 2, 3):
-        Attempt.objects.create(
-            workload=own,
-            number=number,
-            status="Completed",
-            started_at=build_moment(0),
-            ended_at=build_moment(10 * number),
-        )
-        made = add_ended_run(cast.team_a, f"t{number}", 2, by=cast.bob, image="x")
-        UsedAsset.objects.create(workload=made, kind="template", asset=template, name="t")
-        add_ended_run(cast.team_a, f"c{number}", 3, by=cast.bob, image="c")
-    add_ended_run(cast.team_a, "stopped", 5, by=cast.bob, image="c", status="Stopped")
-    Attempt.objects.filter(workload__name="stopped").update(status="Stopped")
-    UsedAsset.objects.create(workload=copy, kind="template", asset=template, name="t")
-    lengths = load_run_lengths(cast.cluster.pk, build_moment(60))
-
-    def describe(workload: Workload) -> tuple[LengthSource, list[float], int, float | None]:
-        found = lengths[str(workload.pk)]
-        return found.source, sorted(found.ended), len(found.unfinished), found.limit
-
-    assert describe(own) == (LengthSource.OWN_RUNS, [600, 1200, 1800], 0, None)
-    assert describe(copy) == (LengthSource.COPIES, [2 * HOUR] * 3, 0, None)
-    assert describe(same_image) == (LengthSource.COPIES, [3 * HOUR] * 3, 1, None)
-    assert describe(other)[0] is LengthSource.PROJECT
-    assert len(lengths[str(other.pk)].ended) == 9
-    assert describe(limited) == (LengthSource.TIME_LIMIT, [], 0, 6000)
-    assert not lengths[str(unknown.pk)].is_known
-    assert f"{own.pk}-data" in lengths
-
-
-def test_the_time_that_runs_waited_again_is_no_part_of_their_lengths(cast: Cast) -> None:
-    for number in range(3):
-        run = add_ended_run(cast.team_a, f"e{number}", 10, by=cast.bob, image="x")
-        assert run.started_at is not None
-        for hours, new in ((0, "Running"), (1, "Pending"), (9, "Running"), (10, "Completed")):
-            an_event(run, new=new, at=run.started_at + timedelta(hours=hours))
-    waits_again = add_workload(cast.team_a, "again", "node-1", by=cast.bob, image="x")
-    Attempt.objects.filter(workload=waits_again).update(started_at=NOON)
-    an_event(waits_again, minutes=30, new="Pending")
-    found = load_lengths(waits_again, 600)
-    assert found.ended == [2 * HOUR] * 3
-    assert found.unfinished == [HOUR / 2]
-
-
-def load_lengths(workload: Workload, minutes: float) -> RunLengths:
-    return load_run_lengths(workload.cluster_id, build_moment(minutes))[str(workload.pk)]
-
-
-def test_a_training_ends_as_its_pace_lets_expect(cast: Cast) -> None:
-    for number in range(3):
-        add_ended_run(cast.team_a, f"e{number}", 10, by=cast.alice)
-    running = add_workload(cast.team_a, "running", "node-1", by=cast.bob)
-    progress = TrainingProgress.objects.create(
-        workload=running, attempt=1, ends_at=build_moment(180), read_at=build_moment(178)
-    )
-    by_pace = load_lengths(running, 60)
-    assert by_pace.source is LengthSource.OWN_PACE
-    # It has run for an hour, and by its pace two are left.
-    assert statistics.median(by_pace.ended) == pytest.approx(3 * HOUR)
-    assert max(by_pace.ended) == pytest.approx(4 * HOUR)
-    # It is late, and saves what it has learned.
-    assert 181 * 60 < min(load_lengths(running, 181).ended) < max(load_lengths(running, 181).ended)
-    assert max(load_lengths(running, 181).ended) < 190 * 60
-    assert load_lengths(running, 2).source is LengthSource.PROJECT, "first steps tell nothing yet"
-    assert load_lengths(running, 189).source is LengthSource.PROJECT, "nobody has looked for long"
-    progress.ends_at, progress.step, progress.total = None, 100, 100
-    progress.save()
-    assert max(load_lengths(running, 181).ended) < 190 * 60, "all steps are done"
-    progress.step = 99
-    progress.save()
-    assert load_lengths(running, 181).source is LengthSource.PROJECT, "no pace is known"
-    progress.ends_at, progress.attempt = build_moment(190), 2
-    progress.save()
-    assert load_lengths(running, 181).source is LengthSource.PROJECT, "that was another attempt"
-
-
-def test_copies_count_as_much_as_the_pace(cast: Cast) -> None:
-    for number in range(30):
-        add_ended_run(cast.team_a, f"e{number}", 0.5 + number / 10, by=cast.bob, image="a")
-    running = add_workload(cast.team_a, "running", "node-1", by=cast.bob, image="a")
-    fields = {"ends_at": build_moment(62), "read_at": build_moment(60)}
-    TrainingProgress.objects.create(workload=running, attempt=1, **fields)
-    # Its bar may be that of the first epoch: half of the runs are as long as its copies.
-    lengths = sorted(load_lengths(running, 60).ended)
-    assert len(lengths) == 18
-    assert lengths[8] < 63.1 * 60 < lengths[9]
-    assert lengths[-1] > 3 * HOUR
-
-
-@pytest.fixture
-def waiting(cast: Cast) -> Workload:
-    """Beside it one runs, and holds its node."""
-    add_node(cast, gpus=1)
-    add_workload(cast.team_b, "holder", node="node-1")
-    return add_workload(cast.team_a, "waits", by=cast.bob)
+__all__ = ["waiting"]
 
 
 def test_what_is_forecast_is_shown_and_kept(cast: Cast, waiting: Workload) -> None:
@@ -174,24 +65,6 @@ def test_what_is_forecast_is_shown_and_kept(cast: Cast, waiting: Workload) -> No
     waiting.refresh_from_db()
     assert waiting.likely_start_at == row.likely_at
     assert waiting.changed > before, "open pages are told"
-
-
-def test_nothing_is_computed_while_nothing_changes(cast: Cast, waiting: Workload) -> None:
-    simulate = FixedSimulator(waits=starts_in(HOUR))
-    assert forecast_cluster(cast.cluster, build_moment(0), simulate)
-    assert not forecast_cluster(cast.cluster, build_moment(2), simulate)
-    assert forecast_cluster(cast.cluster, build_moment(4), simulate), "time alone changes chances"
-    for number, change in enumerate(
-        (
-            lambda: Node.objects.update(is_schedulable=False),
-            lambda: Pod.objects.filter(workload=waiting).update(standing="unschedulable"),
-            lambda: add_workload(cast.team_b, "new"),
-            lambda: type(cast.team_a).objects.filter(pk=cast.team_a.pk).update(gpu_quota=7),
-        )
-    ):
-        change()
-        assert forecast_cluster(cast.cluster, build_moment(5 + number / 10), simulate), number
-    assert ClusterForecast.objects.get().took_seconds >= 0
 
 
 def test_a_forecast_is_kept_again_once_it_moves_or_an_hour_passes(
@@ -244,7 +117,7 @@ def test_those_that_wait_longest_have_a_forecast(
 
 
 def start(workload: Workload, minutes: float, placed: float | None = None) -> None:
-    """Let a workload start as the journal sees it."""
+    """Let a workload start as the journal observes it."""
     if placed is not None:
         Pod.objects.filter(workload=workload).update(node="node-1", started_at=build_moment(placed))
     event = Event(
@@ -349,26 +222,6 @@ def test_margins_aim_at_more_while_what_is_shown_is_right_too_seldom(cast: Cast)
     assert load_margins(cast.cluster.pk, build_moment(200))[Horizon.HOUR] < as_claimed
 
 
-def test_only_the_time_that_it_ran_counts(cast: Cast) -> None:
-    running = add_workload(cast.team_a, "running", "node-1", by=cast.bob)
-    changes = [(30, "Running", "Pending"), (630, "Pending", "Running")]
-    for minutes, old, new in changes:
-        Event.objects.create(
-            workload=running, attempt=1, at=build_moment(minutes), kind="status", old=old, new=new
-        )
-    [gang] = load_cluster_state(cast.cluster, build_moment(640)).gangs
-    # It ran for 30 minutes, waited for ten hours, and has run for ten minutes again.
-    assert gang.started_at == build_moment(600).timestamp()
-    TrainingProgress.objects.create(
-        workload=running, attempt=1, ends_at=build_moment(680), read_at=build_moment(640)
-    )
-    lengths = load_lengths(running, 640)
-    assert statistics.median(lengths.ended) == pytest.approx(80 * 60)
-    Event.objects.update(attempt=2)
-    [gang] = load_cluster_state(cast.cluster, build_moment(640)).gangs
-    assert gang.started_at == NOON.timestamp(), "that was another attempt"
-
-
 def test_what_is_run_again_waits_behind_those_who_wait(cast: Cast) -> None:
     again = add_workload(cast.team_a, "again", attempt=2, created_at=build_moment(-600))
     waiting = add_workload(cast.team_a, "waiting", created_at=build_moment(-30))
@@ -415,113 +268,6 @@ def test_queries_do_not_grow_with_workloads(cast: Cast, waiting: Workload) -> No
         add_ended_run(cast.team_a, f"e{number}", 1)
     assert count(20) <= few + 3
     assert few <= 49
-
-
-def test_only_clusters_that_answer_are_forecast(
-    cast: Cast, waiting: Workload, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(
-        "workloads.tasks.forecasting.forecast_cluster", lambda *given: asked.append(given)
-    )
-    forecast_all()
-    Cluster.objects.update(last_seen_at=timezone.now())
-    forecast_all()
-    Cluster.objects.update(unreachable_since=timezone.now())
-    forecast_all()
-    assert len(asked) == 1
-
-
-def test_all_clusters_have_their_turn_the_oldest_forecast_first(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = timezone.now()
-    names = ("new", "old", "never", "fails")
-    others = [Cluster.objects.create(name=name, last_seen_at=now) for name in names]
-    for cluster, minutes in ((others[0], 1), (others[1], 9), (others[3], 99)):
-        ClusterForecast.objects.create(
-            cluster=cluster, computed_at=now - timedelta(minutes=minutes), fingerprint=""
-        )
-    asked: list[str] = []
-
-    def forecast_one(cluster: Cluster, _now: Any) -> None:
-        asked.append(cluster.name)
-        if cluster.name == "fails":
-            raise ValueError
-
-    monkeypatch.setattr("workloads.tasks.forecasting.forecast_cluster", forecast_one)
-    forecast_all()
-    assert asked == ["never", "fails", "old", "new"]
-    forecast_all()
-    assert asked[4:] == ["never", "old", "new"], "what failed rests"
-    monkeypatch.setattr("workloads.tasks.forecasting.TURN_SECONDS", 0.0)
-    forecast_all()
-    assert len(asked) == 7, "the time of a turn is over"
-
-
-@pytest.mark.parametrize(
-    ("took", "age", "is_forecast"),
-    [(0.4, 1, True), (20, 190, False), (20, 210, True), (500, 1000, False), (500, 1110, True)],
-)
-def test_a_cluster_rests_from_a_long_forecast_whoever_made_it(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch, took: float, age: float, is_forecast: bool
-) -> None:
-    now = timezone.now()
-    Cluster.objects.update(last_seen_at=now)
-    made_at = now - timedelta(seconds=age)
-    ClusterForecast.objects.create(
-        cluster=cast.cluster, computed_at=made_at, took_seconds=took, fingerprint=""
-    )
-    asked: list[Any] = []
-    monkeypatch.setattr(
-        "workloads.tasks.forecasting.forecast_cluster", lambda *given: asked.append(given)
-    )
-    forecast_all()
-    assert bool(asked) == is_forecast
-
-
-def test_one_process_at_a_time_plays_a_cluster_forward(cast: Cast, waiting: Workload) -> None:
-    simulator = FixedSimulator(waits=starts_in(HOUR))
-    forecast_cluster(cast.cluster, build_moment(0), simulator)
-    answers: list[bool] = []
-
-    class AskedMeanwhile(FixedSimulator):
-        def __call__(self, *given: Any, **more: Any) -> Any:
-            answers.append(forecast_cluster(cast.cluster, build_moment(10), simulator))
-            return super().__call__(*given, **more)
-
-    assert forecast_cluster(cast.cluster, build_moment(10), AskedMeanwhile(waits=starts_in(HOUR)))
-    assert answers == [False]
-    assert forecast_cluster(cast.cluster, build_moment(20), simulator), "its claim is over"
-
-
-def test_a_claim_of_who_died_ends(cast: Cast, waiting: Workload) -> None:
-    simulator = FixedSimulator(waits=starts_in(HOUR))
-    forecast_cluster(cast.cluster, build_moment(0), simulator)
-
-    class Dies(FixedSimulator):
-        def __call__(self, *given: Any, **more: Any) -> Any:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        forecast_cluster(cast.cluster, build_moment(10), Dies())
-    assert not forecast_cluster(cast.cluster, build_moment(12), simulator)
-    assert forecast_cluster(cast.cluster, build_moment(13), simulator)
-
-
-def test_forecasts_of_clusters_that_are_not_asked_are_forgotten(
-    cast: Cast, waiting: Workload
-) -> None:
-    forecast_cluster(cast.cluster, build_moment(0), FixedSimulator(waits=starts_in(HOUR)))
-    Cluster.objects.update(unreachable_since=timezone.now())
-    ClusterForecast.objects.update(computed_at=timezone.now() - timedelta(minutes=14))
-    forecast_all()
-    assert WorkloadForecast.objects.exists()
-    ClusterForecast.objects.update(computed_at=timezone.now() - timedelta(minutes=16))
-    forecast_all()
-    assert not WorkloadForecast.objects.exists()
-    waiting.refresh_from_db()
-    assert waiting.likely_start_at == NO_LIKELY_START
 
 
 def test_records_are_kept_as_long_as_the_settings_say(cast: Cast) -> None:
