@@ -8,6 +8,7 @@ live pages and logs are answers: they last, and do not count.
 import asyncio
 import functools
 import json
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from http import HTTPStatus
@@ -43,6 +44,10 @@ a silence by it.
 """
 TAKE_SECONDS = 300.0
 """In which a client takes nothing of an answer. Long: a slow client's system takes it in gulps."""
+PROBES = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+"""After how many seconds of silence a client's system is asked whether it is there, how many
+seconds apart, and how often: two minutes in all.
+"""
 LINGER_SECONDS = 1.0
 """For which a refused client may read why; closed at once, its system would drop the words."""
 RETRY_SECONDS = 5
@@ -91,6 +96,7 @@ class BoundedProtocol(HttpToolsProtocol):
         is_trusted = (
             isinstance(application, ProxyHeadersMiddleware) and host in application.trusted_hosts
         )
+        self._keep_alive(transport)
         self._address = "" if is_trusted or not host else build_address_key(host)
         refusal = self._bounds.find_refusal(self._address)
         if refusal is not None:
@@ -99,6 +105,18 @@ class BoundedProtocol(HttpToolsProtocol):
         self._count(True)
         # A browser also opens connections ahead: without a first byte they are closed in silence.
         self._start_timer(HEAD_SECONDS, self._end_head)
+
+    @staticmethod
+    def _keep_alive(transport: asyncio.Transport) -> None:
+        """Let the system find a client that is gone without a word, also while nothing is sent."""
+        connection = transport.get_extra_info("socket")
+        if connection is None or connection.family not in (socket.AF_INET, socket.AF_INET6):
+            return
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in PROBES.items():
+            # Not every system has each of them.
+            if hasattr(socket, name):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._count(False)

@@ -235,6 +235,18 @@ def test_streams_last_and_leave_room(small_web: WebServer) -> None:
             assert stream.readline()
 
 
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads Linux's list of connections")
+def test_a_client_that_is_gone_without_a_word_is_found(small_web: WebServer) -> None:
+    """As one that follows a quiet log, and whose machine was switched off."""
+    with connect(small_web, HALF_HEAD) as opened:
+        ends = [f":{port:04X}" for port in (opened.getpeername()[1], opened.getsockname()[1])]
+        assert get_page(small_web) == 200
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+        (row,) = [each for each in rows if [each[1][-5:], each[2][-5:]] == ends]
+        timer = row[5].partition(":")[0]
+        assert timer == "02", "the system asks whether the client is there"
+
+
 def test_other_addresses_have_bounds_of_their_own(small_web: WebServer) -> None:
     flood = [connect(small_web, HALF_HEAD, source="127.0.0.9") for _ in range(30)]
     mine = connect(small_web, HALF_HEAD)

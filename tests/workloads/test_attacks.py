@@ -250,6 +250,21 @@ def test_who_may_not_see_a_log_any_more_is_sent_no_more_of_it() -> None:
     assert not logbook.streams.is_full(1)
 
 
+def test_nor_does_a_quiet_log_keep_its_place() -> None:
+    async def quiet() -> AsyncIterator[bytes]:
+        while True:
+            yield b""
+
+    moments = iter(range(0, 90, 15))
+    followed = api_logs._stream_while_allowed(quiet(), 1, lambda: False, lambda: next(moments))
+
+    async def read() -> list[bytes]:
+        return [chunk async for chunk in followed]
+
+    assert asyncio.run(read()) == []
+    assert not logbook.streams.is_full(1)
+
+
 def test_a_role_that_is_taken_and_a_token_that_is_void_end_what_is_followed(
     cast: Cast, theirs: Workload
 ) -> None:

@@ -148,7 +148,8 @@ async def _stream_while_allowed(
 ) -> AsyncIterator[bytes]:
     """Yield the followed text, counted as one of the user's streams.
 
-    The stream ends when `is_allowed`, asked every RECHECK_SECONDS, returns False.
+    The stream ends when `is_allowed`, asked every RECHECK_SECONDS, returns False, also while
+    nothing comes.
     """
 
     def check_allowed() -> bool:
@@ -166,7 +167,8 @@ async def _stream_while_allowed(
                 if not await sync_to_async(check_allowed, thread_sensitive=False)():
                     return
                 checked_at = clock()
-            yield chunk
+            if chunk:
+                yield chunk
 
 
 def _may_see_workload(request: Request, workload_id: uuid.UUID) -> bool:

@@ -154,7 +154,7 @@ async def follow_log(
 ) -> AsyncIterator[bytes]:
     """Yield a log's lines, present and coming, in bounded chunks until the run has ended.
 
-    Each line has its newline.
+    Each line has its newline. While nothing comes, an empty chunk is yielded now and then.
     """
     at = await sync_to_async(_find_start, thread_sensitive=False)(log, tail, since)
     selection = Selection(log.pk, log.pod_id)
@@ -173,6 +173,7 @@ async def follow_log(
                     return
                 else:
                     await feed.wait_for_change(version, RELOAD_SECONDS)
+                    yield b""
         # The database did not answer: another poller goes on from here.
         await asyncio.sleep(BROKEN_SECONDS)
 
