@@ -323,7 +323,7 @@ async def test_a_follower_goes_on_after_the_database_did_not_answer(
 
     monkeypatch.setattr(live_logs, "_load_rows", fail_once)
     monkeypatch.setattr(live_logs, "_read_chunk", count_read)
-    stream = logbook.follow_log(log)
+    stream = (piece async for piece in logbook.follow_log(log) if piece)
     assert await anext(stream) == b"line 0\n"
     following = asyncio.ensure_future(anext(stream))
     await asyncio.wait_for(has_failed.wait(), 20)
