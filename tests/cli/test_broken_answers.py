@@ -2,14 +2,17 @@
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 
+from muster_cli import private_files
 from muster_cli.actions import logs
 from muster_cli.actions.log_lines import LogRequest
 from muster_cli.credentials import Secret
-from muster_cli.errors import ExitCode, Unreachable
+from muster_cli.errors import CliError, ExitCode, Refused, Unreachable
 from muster_cli.routes import Route
+from muster_cli.session import build_target
 from tests.cli.log_server import Answer, Cut, Query, ScriptedServer, serve_answers
 from tests.cli.running import CommandLine
 from tests.cli.test_log_lines import answer_kept
@@ -123,3 +126,20 @@ def test_an_address_in_the_file_that_is_none_gets_no_token(
         stranger("config", "set", "server", server.url)
         stranger("whoami", "-o", "json")
         assert len(server.queries) == 1
+
+
+def test_what_is_nested_too_deep_is_told_in_words(tmp_path: Path) -> None:
+    deep = "[" * 200_000
+    with serve_answers(lambda *request: Answer(200, deep)) as server:
+        session = server.open_session(**SIGNED_IN)
+        with pytest.raises(Refused, match="not JSON"):
+            session.request(Route("GET", "/a")).parse()
+    file = tmp_path / "credentials.json"
+    file.write_text(deep)
+    with pytest.raises(CliError, match="is not a file of muster's"):
+        private_files.read_json(file)
+
+
+def test_a_parameter_can_be_given_several_times() -> None:
+    query = {"a": ["1", "2"], "is": True, "none": None, "text": "x y"}
+    assert build_target(Route("GET", "/a"), query, {}) == "/a?a=1&a=2&is=true&text=x+y"

@@ -1,7 +1,7 @@
 """Tokens, kept in a file that only the user may read, and never shown."""
 
 import time
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,8 +97,10 @@ def _read_end(entry: dict[str, Any]) -> float:
 def _load_entries() -> dict[str, dict[str, Any]]:
     path = private_files.find_config_folder() / FILE
     if not private_files.is_private(path):
-        # Somebody widened it: what others may have read is narrowed at once.
-        path.chmod(private_files.PRIVATE)
+        # Somebody widened it: what others may have read is narrowed at once. One that is mounted
+        # into a pod stays as it is.
+        with suppress(OSError):
+            path.chmod(private_files.PRIVATE)
     tokens = private_files.read_json(path).get("tokens")
     entries = tokens if isinstance(tokens, dict) else {}
     return {name: each for name, each in entries.items() if isinstance(each, dict)}

@@ -35,7 +35,7 @@ class Answer:
             return None
         try:
             return json.loads(self.content)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Refused(
                 self.status, "The server's answer is not JSON: this is no Muster, or a proxy.", ()
             ) from None

@@ -32,7 +32,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise CliError(f"{path} cannot be read: {error.strerror}.") from None
     try:
         value = json.loads(content) if len(content) <= LARGEST_FILE else None
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise CliError(f"{path} is not a file of muster's.", "Move it away, and sign in again.")

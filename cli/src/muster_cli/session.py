@@ -1,7 +1,7 @@
 """Signed-in requests to REST: the token, retries of what is safe to repeat, pages of lists."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.client import HTTPMessage, HTTPResponse
 from typing import Any
@@ -20,7 +20,8 @@ NEXT_HEADER = "X-Next-Offset"
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0)
 """Seconds before each further try of a request whose server does not answer; the last stays."""
 
-Query = Mapping[str, str | int | bool | None]
+Query = Mapping[str, str | int | bool | Sequence[str] | None]
+"""Parameters of a request; one that is given several times has a sequence."""
 
 
 class Session:
@@ -261,13 +262,11 @@ def build_target(route: Route, query: Query | None, arguments: Mapping[str, str]
     """Return the path of a route with its arguments and query."""
     path = route.path.format(**{name: quote(value, safe="") for name, value in arguments.items()})
     given = {
-        name: _write_value(value) for name, value in (query or {}).items() if value is not None
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in (query or {}).items()
+        if value is not None
     }
-    return f"{path}?{urlencode(given)}" if given else path
-
-
-def _write_value(value: str | int | bool | None) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
 
 def build_refusal(answer: Answer) -> Refused:

@@ -32,5 +32,5 @@ def load_document(path: str) -> Any:
             return json.loads(text)
         # Imported by name where it is used: PyYAML takes as long as all the rest.
         return importlib.import_module("muster_cli.output.yaml_format").load_yaml(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageProblem(f"{path} is neither JSON nor YAML: {error}"[:500]) from None

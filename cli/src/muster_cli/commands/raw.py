@@ -21,7 +21,13 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("path")
 @click.option("-d", "--data", help="The body, as JSON.")
 @click.option("-f", "--file", "file_name", metavar="FILE", help="The body, in YAML or JSON.")
-@click.option("-q", "--query", multiple=True, metavar="NAME=VALUE", help="A query parameter.")
+@click.option(
+    "-q",
+    "--query",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A query parameter, also several times.",
+)
 @click.option(
     "-o",
     "--output",
@@ -43,14 +49,17 @@ def api(
 
     GET /schema describes all of it.
     """
-    pairs = dict(each.partition("=")[::2] for each in query)
+    parameters: dict[str, list[str]] = {}
+    for each in query:
+        name, _, value = each.partition("=")
+        parameters.setdefault(name, []).append(value)
     if data is not None and file_name:
         raise UsageProblem("The body is either --data or --file.")
     body = load_document(file_name) if file_name else _parse_body(data)
     # What is in braces would be filled in: a path has none.
     target = path if path.startswith("/api/") else f"/api/v1/{path.lstrip('/')}"
     route = Route(method.upper(), target.replace("{", "%7B").replace("}", "%7D"))
-    answer = invocation.session.request(route, query=pairs, body=body)
+    answer = invocation.session.request(route, query=parameters, body=body)
     if not answer.content:
         return
     if (answer.headers.get("Content-Type") or "").startswith("text/"):
@@ -66,7 +75,7 @@ def api(
 def _parse_body(text: str | None) -> object:
     try:
         return None if text is None else json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageProblem(f"--data is not JSON: {error}.") from None
 
 
