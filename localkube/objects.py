@@ -445,14 +445,15 @@ class Objects:
     ) -> Sequence[Object]:
         """Delete those of `records` that still exist; return them as they were.
 
-        All are deleted in one transaction.
+        All are deleted in one transaction. An object that was made meanwhile under the name of one
+        that has gone stays.
         """
         request = request or WriteRequest()
         deleted = []
         with self.store.transaction():
             for record in records:
                 obj = self.find(resource, record.namespace, record.name)
-                if obj is not None:
+                if obj is not None and obj["metadata"]["uid"] == record.uid:
                     self.delete(resource, record.namespace, record.name, options, request)
                     deleted.append(obj)
         return deleted

@@ -16,10 +16,14 @@ from localkube.api.http_messages import (
     json_response,
 )
 from localkube.api.negotiation import AcceptedMedia
-from localkube.api.paging import check_options, parse_page_request
-from localkube.api.reading import build_object_response, join_chunks
+from localkube.api.paging import check_options, parse_page_request, wait_for_version
+from localkube.api.reading import (
+    build_object_response,
+    cut_page,
+    join_chunks,
+    list_stored_records,
+)
 from localkube.api.representations import (
-    ListMeta,
     Representation,
     choose_representation,
     encode_bare_object,
@@ -65,21 +69,21 @@ class DeleteHandler:
     async def delete_collection(
         self, call: ApiCall, resource: Resource, namespace: str | None
     ) -> Response:
-        """Delete what the selectors choose, and answer with a list of it."""
+        """Delete what a list with the same query shows, page by page too, and answer with it.
+
+        Raises ApiError: what a list and what a delete raise.
+        """
         negotiation.choose_media(call.headers.get("accept", ""))
         selection = parse_selection(resource, namespace, call.query)
-        limit = parse_page_request(call.query, namespace).limit
+        page = parse_page_request(call.query, namespace)
         options, request = await self._read_delete_options(call)
-        records = list(
-            selection.filter_records(
-                self._objects.store.list((resource.storage or resource).key, namespace)
-            )
-        )
-        if limit:
-            records = records[:limit]
+        store = self._objects.store
+        await wait_for_version(store, max(page.minimum_version, page.exact_version or 0))
+        records = list_stored_records(store, resource, namespace, page)
+        chosen, meta = cut_page(records, selection, page, page.exact_version or store.rv)
         form = choose_representation(resource, AcceptedMedia(), "Metadata")
-        items = await self._delete_all(resource, records, options, request, form)
-        opening = form.encode_list_start(ListMeta(str(self._objects.store.rv)))
+        items = await self._delete_all(resource, chosen, options, request, form)
+        opening = form.encode_list_start(meta)
         separated = (b"," + item if index else item for index, item in enumerate(items))
         return Response(stream=join_chunks(chain((opening,), separated, (form.encode_list_end(),))))
 

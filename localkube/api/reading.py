@@ -29,7 +29,7 @@ from localkube.errors import ApiError
 from localkube.metadata import Object
 from localkube.objects import Objects
 from localkube.resources.resource import Resource
-from localkube.store import Record
+from localkube.store import Record, Store
 
 CHUNK_BYTES = 1 << 20
 CHUNK_ITEMS = 128
@@ -88,7 +88,7 @@ class ReadHandler:
         )
         records = self._list_records(resource, namespace, page)
         version = page.exact_version or self._store.rv
-        chosen, meta = _cut_page(records, selection, page, version)
+        chosen, meta = cut_page(records, selection, page, version)
         _check_size(chosen, MAX_YAML_BYTES if accepted.yaml else MAX_LIST_BYTES)
         pieces = self._encode_list(form, meta, chosen, resource)
         if accepted.yaml:
@@ -116,17 +116,7 @@ class ReadHandler:
     ) -> Sequence[Record]:
         if resource in self._virtual:
             return self._virtual[resource]()
-        key = (resource.storage or resource).key
-        if page.exact_version is None:
-            return self._store.list(key, namespace)
-        try:
-            return self._store.list_at_version(key, page.exact_version, namespace)
-        except ApiError as refusal:
-            if refusal.code != 410:
-                raise
-            if page.after:
-                raise paging.expired_token_error(page.after, namespace) from refusal
-            raise errors.expired_error(paging.TOO_OLD_LIST) from refusal
+        return list_stored_records(self._store, resource, namespace, page)
 
     def _encode_list(
         self, form: Representation, meta: ListMeta, records: Sequence[Record], resource: Resource
@@ -171,7 +161,27 @@ def build_object_response(
     )
 
 
-def _cut_page(
+def list_stored_records(
+    store: Store, resource: Resource, namespace: str | None, page: PageRequest
+) -> Sequence[Record]:
+    """Return all records of a resource, or of one namespace, at the version that a page shows.
+
+    Raises ApiError 410 for a version that is no longer known.
+    """
+    key = (resource.storage or resource).key
+    if page.exact_version is None:
+        return store.list(key, namespace)
+    try:
+        return store.list_at_version(key, page.exact_version, namespace)
+    except ApiError as refusal:
+        if refusal.code != 410:
+            raise
+        if page.after:
+            raise paging.expired_token_error(page.after, namespace) from refusal
+        raise errors.expired_error(paging.TOO_OLD_LIST) from refusal
+
+
+def cut_page(
     records: Sequence[Record], selection: Selection, page: PageRequest, version: int
 ) -> tuple[Sequence[Record], ListMeta]:
     """Return the records of a page and the metadata of its list.
@@ -213,8 +223,10 @@ async def join_chunks(pieces: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
         pending.append(piece)
         size += len(piece)
         if size >= CHUNK_BYTES or len(pending) >= CHUNK_ITEMS:
-            yield b"".join(pending)
+            chunk = b"".join(pending)
+            # Before the yield: a slow client would keep the pieces in memory beside the chunk.
             pending, size = [], 0
+            yield chunk
             await asyncio.sleep(0)
     if pending:
         yield b"".join(pending)

@@ -18,6 +18,13 @@ GZIP_LEVEL = 1
 """How hard responses from GZIP_MIN_BYTES on are compressed; both are those of a real API server."""
 GZIP_FORMAT = zlib.MAX_WBITS | 16
 
+SEND_BYTES = 64 << 10
+"""Most bytes of a stream that are handed to a connection at once.
+
+TLS keeps several copies of what it is given, until the client takes it: whole chunks of a megabyte
+cost seven for each client that does not read.
+"""
+
 MAX_WARNINGS = 4 << 10
 """Most bytes of all Warning headers of one answer, as apiserver `warning` bounds them."""
 
@@ -142,8 +149,9 @@ def _build_warning_values(warnings: Sequence[str]) -> list[bytes]:
 
 async def _send_chunks(stream: Stream, send: Send) -> None:
     async for chunk in stream:
-        if chunk:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        for start in range(0, len(chunk), SEND_BYTES):
+            part = chunk[start : start + SEND_BYTES]
+            await send({"type": "http.response.body", "body": part, "more_body": True})
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from localkube import errors
 from localkube.api import negotiation, paging
 from localkube.api.http_messages import ApiCall, Response
-from localkube.api.reading import CHUNK_ITEMS, join_chunks, parse_include
+from localkube.api.reading import CHUNK_BYTES, CHUNK_ITEMS, join_chunks, parse_include
 from localkube.api.representations import (
     Representation,
     choose_representation,
@@ -143,11 +143,19 @@ class _Watcher:
         return columns
 
     def take_pending(self) -> bytes:
-        """Return the next pending events as one chunk, at most CHUNK_ITEMS; clear `wake`."""
-        events = [self._pending.popleft() for _ in range(min(CHUNK_ITEMS, len(self._pending)))]
-        self._pending_bytes -= sum(len(frames.change.record.raw) for frames, _ in events)
+        """Return the next pending events as one chunk of a bounded size; clear `wake`.
+
+        Watchers share the events of their backlogs, but each has a chunk of its own.
+        """
+        encoded: list[bytes] = []
+        size = 0
+        while self._pending and len(encoded) < CHUNK_ITEMS and size < CHUNK_BYTES:
+            frames, kind = self._pending.popleft()
+            self._pending_bytes -= len(frames.change.record.raw)
+            encoded.append(self.encode_event(frames, kind))
+            size += len(encoded[-1])
         self.wake.clear()
-        return b"".join([self.encode_event(frames, kind) for frames, kind in events])
+        return b"".join(encoded)
 
 
 class _WatchChannel:

@@ -105,7 +105,7 @@ class JobReconciler:
     def reconcile(self) -> float | None:
         """Do everything that is due; return the seconds until the next reconciliation, if any."""
         if not self._spec.suspended:
-            self._status.setdefault("startTime", clock.format_time())
+            self._start_or_resume()
         has_more_ended = self._count_ended_pods()
         outcome = self._find_announced_outcome() or self._find_failure()
         delay: float | None = 0 if has_more_ended else None
@@ -121,6 +121,17 @@ class JobReconciler:
             self._set_end_conditions(outcome)
         deadline = None if outcome is not None else self._seconds_until_deadline()
         return find_earliest(delay, self._write_status(), deadline)
+
+    def _start_or_resume(self) -> None:
+        """Set the start time of a Job that is not suspended, anew when it was.
+
+        It must come before the deadline is looked at: the time before a resumption does not count
+        against activeDeadlineSeconds.
+        """
+        self._status.setdefault("startTime", clock.format_time())
+        if set_job_condition(self._conditions, "Suspended", False, "JobResumed", "Job resumed"):
+            self._recorder.record_event(self._job, "Normal", "Resumed", "Job resumed")
+            self._status["startTime"] = clock.format_time()
 
     def _tallies(self) -> Mapping[Tally, int]:
         """Return the counts of the Job's pods as they are now."""
@@ -355,15 +366,10 @@ class JobReconciler:
         return found
 
     def _report_suspension(self) -> None:
-        if self._spec.suspended:
-            if set_job_condition(
-                self._conditions, "Suspended", True, "JobSuspended", "Job suspended"
-            ):
-                self._recorder.record_event(self._job, "Normal", "Suspended", "Job suspended")
-        elif set_job_condition(self._conditions, "Suspended", False, "JobResumed", "Job resumed"):
-            self._recorder.record_event(self._job, "Normal", "Resumed", "Job resumed")
-            # The time in suspension does not count against activeDeadlineSeconds.
-            self._status["startTime"] = clock.format_time()
+        if self._spec.suspended and set_job_condition(
+            self._conditions, "Suspended", True, "JobSuspended", "Job suspended"
+        ):
+            self._recorder.record_event(self._job, "Normal", "Suspended", "Job suspended")
 
     def _set_end_conditions(self, outcome: Outcome) -> None:
         """Announce the Job's outcome and, once no pod is left to wait for, set its end."""

@@ -70,7 +70,9 @@ def set_job_defaults(job: Object) -> None:
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
-    spec.setdefault("backoffLimit", 2**31 - 1 if "backoffLimitPerIndex" in spec else 6)
+    # Beside backoffLimitPerIndex a real server sets no limit. That field is not kept here: without
+    # a limit a Job whose index always fails would be tried for ever.
+    spec.setdefault("backoffLimit", 6)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     spec.setdefault("manualSelector", False)

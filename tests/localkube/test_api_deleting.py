@@ -117,6 +117,45 @@ def test_a_collection_is_deleted_by_its_selector_and_listed(api: ApiServer) -> N
     assert [item["metadata"]["name"] for item in api.get(JOBS).json["items"]] == ["kept"]
 
 
+def names_of(answer: Answer) -> list[str]:
+    return [item["metadata"]["name"] for item in answer.json["items"]]
+
+
+def test_a_collection_is_deleted_page_by_page_past_what_stays(api: ApiServer) -> None:
+    for name in "abcde":
+        finalizers = ["example.org/wait"] if name < "c" else []
+        api.ask("POST", JOBS, job(name, finalizers=finalizers))
+    first = api.ask("DELETE", f"{JOBS}?limit=2")
+    assert names_of(first) == ["a", "b"]
+    assert first.json["metadata"]["remainingItemCount"] == 3
+    query = urlencode({"limit": 2, "continue": first.json["metadata"]["continue"]})
+    second = api.ask("DELETE", f"{JOBS}?{query}")
+    assert names_of(second) == ["c", "d"]
+    query = urlencode({"limit": 2, "continue": second.json["metadata"]["continue"]})
+    last = api.ask("DELETE", f"{JOBS}?{query}")
+    assert (names_of(last), last.json["metadata"].get("continue", "")) == (["e"], "")
+    assert names_of(api.get(JOBS)) == ["a", "b"]
+
+
+def test_a_page_of_a_collection_spares_what_was_made_after_the_first(api: ApiServer) -> None:
+    for name in "ac":
+        api.ask("POST", JOBS, job(name))
+    token = api.ask("DELETE", f"{JOBS}?limit=1").json["metadata"]["continue"]
+    for name in "bd":
+        api.ask("POST", JOBS, job(name))
+    query = urlencode({"continue": token})
+    assert names_of(api.ask("DELETE", f"{JOBS}?{query}")) == ["c"]
+    assert names_of(api.get(JOBS)) == ["b", "d"]
+
+
+def test_a_collection_of_a_version_in_the_future_is_not_deleted(api: ApiServer) -> None:
+    api.ask("POST", JOBS, job("a"))
+    version = int(api.get(JOBS).json["metadata"]["resourceVersion"]) + 1000
+    query = urlencode({"resourceVersion": version, "resourceVersionMatch": "NotOlderThan"})
+    assert api.ask("DELETE", f"{JOBS}?{query}").status == 504
+    assert names_of(api.get(JOBS)) == ["a"]
+
+
 def test_an_eviction_deletes_a_pod(api: ApiServer) -> None:
     api.ask("POST", PODS, pod("p"))
     eviction = {

@@ -211,6 +211,15 @@ def test_beyond_the_limit_the_job_fails_once_its_last_pod_has_ended(stage: Stage
     assert status(stage)["failed"] == 3
 
 
+def test_a_limit_per_index_which_is_not_kept_leaves_the_usual_one(stage: Stage) -> None:
+    submit(stage, completionMode="Indexed", completions=1, backoffLimitPerIndex=1)
+    for delay in (10, 20, 40, 80, 160, 320, 0):
+        end(stage, 1)
+        stage.settle(delay)
+    assert job_conditions(stage)[-1] == ("Failed", "True", "BackoffLimitExceeded")
+    assert status(stage)["failed"] == 7
+
+
 def test_restarts_in_place_count_too(stage: Stage) -> None:
     submit(stage, "OnFailure", backoffLimit=2)
     (pod,) = unfinished_pods(stage)
@@ -256,6 +265,20 @@ def test_suspension_takes_the_pods_without_counting_them_and_resumes_with_a_new_
         "Suspended",
         "Resumed",
     ]
+
+
+def test_the_time_in_suspension_does_not_count_against_the_deadline(stage: Stage) -> None:
+    submit(stage, activeDeadlineSeconds=30)
+    stage.modify(JOBS, "j", lambda job: job["spec"].update(suspend=True))
+    stage.settle(100)
+    stage.modify(JOBS, "j", lambda job: job["spec"].update(suspend=False))
+    assert job_conditions(stage) == [("Suspended", "False", "JobResumed")]
+    (pod,) = unfinished_pods(stage)
+    stage.report(pod, "Running")
+    stage.settle(29)
+    assert unfinished_pods(stage) == [pod]
+    stage.settle(1)
+    assert job_conditions(stage)[-1] == ("FailureTarget", "True", "DeadlineExceeded")
 
 
 def test_a_job_made_suspended_starts_nothing(stage: Stage) -> None:

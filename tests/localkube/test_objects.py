@@ -185,6 +185,18 @@ def test_a_precondition_spares_a_namesake(objects: Objects) -> None:
     assert get_code_and_reason(error) == (409, "Conflict")
 
 
+def test_a_collection_that_is_deleted_in_parts_spares_a_later_namesake(objects: Objects) -> None:
+    old = objects.create(PYTORCHJOBS, "a", training("old"))
+    objects.create(PYTORCHJOBS, "a", training("other"))
+    records = objects.store.list(PYTORCHJOBS.key, "a")
+    objects.delete(PYTORCHJOBS, "a", "old")
+    new = objects.create(PYTORCHJOBS, "a", training("old"))
+    deleted = objects.delete_all(PYTORCHJOBS, records, DeleteOptions())
+    assert [obj["metadata"]["name"] for obj in deleted] == ["other"]
+    left = objects.get(PYTORCHJOBS, "a", "old")
+    assert left["metadata"]["uid"] == new["metadata"]["uid"] != old["metadata"]["uid"]
+
+
 def test_a_job_leaves_its_pods_behind_unless_told_otherwise(objects: Objects) -> None:
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
     objects.create(JOBS, "a", {"metadata": {"name": "j"}, "spec": {"template": template}})
