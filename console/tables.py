@@ -179,6 +179,8 @@ class Listing:
     """
     next: str = ""
     previous: str = ""
+    is_left_empty: bool = False
+    """Whether it is a later page, and all that it had has left the list."""
 
     @property
     def is_filtered(self) -> bool:
@@ -231,10 +233,11 @@ def build_listing(
     """Load the page of the table that the address asks for."""
     selection, order = parse_selection(request, table), _parse_order(request, table, rows.model)
     columns = _parse_columns(request, table)
+    cursor = request.GET.get("cursor") or request.GET.get("page", "")
     listed_page = pagination.load_page(
         _prefetch_related(table.select_rows(rows, selection), columns),
         order,
-        request.GET.get("cursor") or request.GET.get("page", ""),
+        cursor,
         select=table.annotate_rows,
     )
     if prepare:
@@ -256,6 +259,7 @@ def build_listing(
         ],
         listed_page.next,
         listed_page.previous,
+        is_left_empty=bool(cursor) and not listed_page.rows,
     )
 
 

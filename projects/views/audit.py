@@ -9,6 +9,7 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
 from django.utils.dateparse import parse_date
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -160,12 +161,12 @@ TABLE = Table(
 def audit(request: Request) -> HttpResponseBase:
     """Show the audit log, newest first. Days are those of UTC."""
     access.require(request.user, Verb.VIEW, Entity.AUDIT)
-    context = {"heading": "Audit log"}
+    context = {"heading": "Audit log", "json_file": reverse("audit-export")}
     return tables.render_table(
         request,
         AuditEntry.objects.all(),
         TABLE,
-        "audit/audit.html",
+        "parts/list.html",
         context,
         file=FILE,
         prepare=name_scopes,

@@ -3,7 +3,8 @@
 "use strict";
 
 (() => {
-  const SLEEP = 60_000, SLOW = 60_000, POLL = 5_000, RETRY = 30_000, SOON = 1_000;
+  // A browser opens six connections to a server at most: pages that nobody sees must not hold them.
+  const SLEEP = 5_000, SLOW = 60_000, POLL = 5_000, RETRY = 30_000, SOON = 1_000;
 
   // One address followed: a stream while the page is seen, questions where the stream is refused.
   class Follower {
@@ -11,7 +12,7 @@
       Object.assign(this, { live, changes, position, apply, ended: false });
       this.onSeen = () => (document.hidden ? this.sleepSoon() : this.wake());
       document.addEventListener("visibilitychange", this.onSeen);
-      this.open();
+      if (!document.hidden) this.open();
       this.timer = window.setInterval(() => { if (!document.hidden) this.ask(); }, SLOW);
     }
 

@@ -7,6 +7,7 @@
   const NEAR = 400;
   const CHUNK = 500;
   const KEPT = ["wrap", "times"];
+  const SLEEP = 5000;
 
   class Log {
     constructor(root) {
@@ -24,6 +25,9 @@
       this.nothing = "";
       this.loading = null;
       this.turn = 0;
+      this.asleep = document.hidden;
+      this.onSeen = () => this.seen();
+      document.addEventListener("visibilitychange", this.onSeen);
       this.controls();
       this.open(root.dataset.at ? { at: root.dataset.at } : {}, !root.dataset.at);
     }
@@ -189,8 +193,20 @@
 
     // New lines.
 
+    // A page that nobody sees holds no stream: of those a browser opens to a server there are six at most.
+    seen() {
+      window.clearTimeout(this.bed);
+      if (!this.alive) { this.unfollow(); document.removeEventListener("visibilitychange", this.onSeen); return; }
+      if (document.hidden) { this.bed = window.setTimeout(() => { this.asleep = true; this.unfollow(); }, SLEEP); return; }
+      if (!this.asleep) return;
+      this.asleep = false;
+      this.follow();
+      this.state();
+    }
+
     // Listens to the lines that come, where they are wanted and have a place; else only to how things stand, until they are settled.
     follow() {
+      if (this.asleep) { this.unfollow(); return; }
       const lines = this.following && this.atEnd && !this.whole && this.chunks.length > 0;
       if (this.settled && !lines) { this.unfollow(); return; }
       if (this.source && this.lines === lines) return;

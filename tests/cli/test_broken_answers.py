@@ -29,7 +29,7 @@ def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
 
 
-def read(server: ScriptedServer, *pods: str, tail: int | None = None) -> list[str]:
+def read_lines(server: ScriptedServer, *pods: str, tail: int | None = None) -> list[str]:
     requests = [LogRequest("w", pod, tail=tail) for pod in pods]
     found = logs.read_logs(server.open_session(**SIGNED_IN), requests)
     return [f"{line.pod} {line.text.decode()}" for line in found]
@@ -53,7 +53,7 @@ def test_a_log_that_breaks_off_is_read_on_to_its_end(
         return Answer(200, whole.body[:205], 0, cut=Cut.WITHIN_CHUNKS)
 
     with serve_answers(answer) as server:
-        lines = read(server, *pods, tail=tail)
+        lines = read_lines(server, *pods, tail=tail)
     first = 0 if tail is None else 30 - tail
     for pod in pods:
         of_pod = [line for line in lines if line.startswith(f"{pod} ")]
@@ -68,7 +68,7 @@ def test_a_log_that_gets_no_further_is_told() -> None:
         serve_answers(lambda path, query, token: cut) as server,
         pytest.raises(Unreachable, match="broke off"),
     ):
-        read(server, "a")
+        read_lines(server, "a")
     assert len(server.queries) == 6
 
 
