@@ -61,6 +61,10 @@ Object = dict[str, Any]
 log = logging.getLogger(__name__)
 
 HTTP_FORBIDDEN = 403
+MAX_REFUSALS = 10
+"""Refusals of single Secrets, after which the others are not tried: where Muster may write none,
+each of 200 would be refused.
+"""
 MAX_PULL_SECRETS = 20
 """Registries that every pod of a project names."""
 DISABLED = (
@@ -240,19 +244,18 @@ def _ensure_secrets(client: Client, project: Project, owner: Owner) -> None:
     namespace = project.namespace
     credentials = seams.PROJECT_SECRETS.get().build_wanted_secrets([project])[project.pk]
     superseded = fetch_credential_secrets(client, project, owner)
-    problems: list[NotOurs | Rejected | Unreadable] = []
+    existing = {each.name: superseded.pop(each.name, None) for each in credentials}
+    unreadable = [Unreadable(each.problem) for each in credentials if each.problem]
+    refusals: list[NotOurs | Rejected] = []
     for each in credentials:
-        existing = superseded.pop(each.name, None)
         if each.problem:
-            problems.append(Unreadable(each.problem))
             continue
         try:
-            _ensure_secret(client, owner, each, existing, namespace)
-        except (NotOurs, Rejected) as problem:
-            if isinstance(problem, Rejected) and problem.status == HTTP_FORBIDDEN:
-                # None of the others may be written either.
-                raise
-            problems.append(problem)
+            _ensure_secret(client, owner, each, existing[each.name], namespace)
+        except (NotOurs, Rejected) as refusal:
+            refusals.append(refusal)
+            if len(refusals) == MAX_REFUSALS:
+                break
     for name, secret in superseded.items():
         delete_object(client, SECRETS, name, secret, namespace)
     _ensure_pull_secrets(
@@ -261,7 +264,7 @@ def _ensure_secrets(client: Client, project: Project, owner: Owner) -> None:
         namespace,
         [each.name for each in credentials if each.is_pull][:MAX_PULL_SECRETS],
     )
-    if problems:
+    if problems := [*refusals, *unreadable]:
         raise problems[0]
 
 

@@ -27,7 +27,7 @@ from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, Rejected, Unauthorized, Unavailable
 from clusters.models import Cluster, Node
 from clusters.nodes import ObservedNode
-from clusters.thread_shares import ThreadShare
+from clusters.thread_shares import SlowTargets, ThreadShare
 from console.celery import step
 from console.chunks import split_chunks
 from console.encryption import Unreadable
@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 MAX_PROJECTS = 100
 """Projects that one heartbeat queues for provisioning, and for removal, at most."""
+BUSY_SECONDS = 2.0
+"""After how long a removal is tried again that no thread was free for."""
 REFUSAL_RECHECKS = 3
 REFUSAL_RECHECK_SECONDS = 2.0
 """How often, and after how many seconds each, a cluster that refuses everything (403) is asked
@@ -55,7 +57,8 @@ _MOST_MEMORY = Decimal(2**62)
 _running_lock = threading.Lock()
 _running: set[tuple[str, str]] = set()
 _silent_clusters = ThreadShare()
-_failing_projects = ThreadShare()
+_slow_clusters = SlowTargets()
+"""Those whose projects took long to write a short while ago."""
 
 
 @contextmanager
@@ -93,15 +96,15 @@ def claim_silent_thread(cluster: Cluster) -> Iterator[bool]:
 def claim_project_thread(project: Project) -> Iterator[bool]:
     """Yield whether this thread may write the objects of a project, or remove them.
 
-    Each request may take as long as a client waits where the cluster answers but a webhook of it
-    hangs. So what failed last time waits for its turn among such projects.
+    Where the cluster answers but a webhook of it hangs, each request takes as long as a client
+    waits.
     """
     with claim_silent_thread(project.cluster) as may_ask:
-        if may_ask and project.sync_error:
-            with _failing_projects.claim() as is_free:
-                yield is_free
-        else:
-            yield may_ask
+        if not may_ask:
+            yield False
+            return
+        with _slow_clusters.claim(project.cluster_id) as may_write:
+            yield may_write
 
 
 @step
@@ -190,8 +193,7 @@ def provision(project_id: int) -> None:
     """Make the namespace and Queues of a project as its row says, or store the reason in
     `sync_error`.
 
-    Where too many threads wait for such projects or clusters already, a later heartbeat finds the
-    difference.
+    Where too many threads wait for such clusters already, a later heartbeat finds the difference.
     """
     project = (
         Project.objects.there()
@@ -226,7 +228,7 @@ def remove_deleted_project(project_id: int, looks: int = 0) -> None:
         if project is None:
             return
         with claim_project_thread(project) as may_write:
-            seconds = project_removal.remove_project(project) if may_write else 0
+            seconds = project_removal.remove_project(project) if may_write else BUSY_SECONDS
         if seconds and looks > 0:
             remove_deleted_project.enqueue_after(seconds, project_id, looks - 1)
 

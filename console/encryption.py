@@ -31,7 +31,7 @@ def decrypt(token: str) -> str:
         ) from None
 
 
-def renew(token: str) -> str:
+def renew_token(token: str) -> str:
     """Return a token of the same text by the newest key: the same one where that made it.
 
     Raises Unreadable.

@@ -341,7 +341,8 @@ class Options(BaseSettings):
         "",
         description=(
             "an OpenTelemetry collector that gets traces by OTLP over HTTP, as "
-            "http://collector:4318 (install requirements-otel.lock); none are made where it is empty"
+            "http://collector:4318 (install requirements-otel.lock); none are made where it is "
+            "empty"
         ),
     )
     log_level: str = Field(

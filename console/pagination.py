@@ -56,6 +56,8 @@ class Page(Generic[Row]):
     rows: Sequence[Row]
     next: str = ""
     previous: str = ""
+    is_later: bool = False
+    """Whether these are rows after a cursor, and not the first ones."""
 
 
 def _select_same(rows: "models.QuerySet[Row]") -> "models.QuerySet[Row]":
@@ -93,6 +95,7 @@ def load_page(
             page_rows,
             next=_build_cursor(order, page_rows[-1], "next") if has_more else "",
             previous=previous_cursor,
+            is_later=bool(values),
         )
     if not page_rows:
         return load_page(rows, order, "", size, select=select)

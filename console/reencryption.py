@@ -7,37 +7,40 @@ from typing import Any
 from django.apps import apps
 from django.db.models import TextField, Value
 
-from console.encryption import EncryptedTextField, Unreadable, annotate_token, renew
+from console.encryption import EncryptedTextField, Unreadable, annotate_token, renew_token
 
 BATCH_SIZE = 100
+MAX_TRIES = 10
+"""Tries of one value; each failed try means that somebody saved another one."""
 
 
 @dataclass(slots=True)
 class Renewal:
-    """How many values were encrypted anew and how many were already, and which cannot be read."""
+    """Counts of tokens by the newest key, and the labels of those that cannot be read."""
 
     renewed: int = 0
-    kept: int = 0
+    current: int = 0
     unreadable: list[str] = field(default_factory=list)
 
     def renew(self, token: str, label: str) -> str:
-        """Return the token by the newest key, and count it; the same where it cannot be read."""
+        """Return a token of the same text by the newest key.
+
+        Counts one that is so already, and one that cannot be read: both are returned as they are.
+        Whoever writes another one counts it.
+        """
         try:
-            new = renew(token)
+            new = renew_token(token)
         except Unreadable:
             self.unreadable.append(label)
             return token
-        if new == token:
-            self.kept += 1
-        else:
-            self.renewed += 1
+        self.current += new == token
         return new
 
 
 def renew_fields(renewal: Renewal) -> None:
     """Encrypt anew every encrypted field of every model, and count it in `renewal`.
 
-    A value that somebody saves meanwhile stays as saved: the newest key has encrypted that one.
+    A value that somebody saves meanwhile stays as saved, and is encrypted anew in its turn.
     """
     for model in apps.get_models():
         for each in model._meta.concrete_fields:
@@ -47,13 +50,21 @@ def renew_fields(renewal: Renewal) -> None:
 
 def _renew_field(renewal: Renewal, rows: Any, encrypted: EncryptedTextField) -> None:
     name = encrypted.name
-    for pk, token in _list_tokens(rows, name):
-        label = f"{rows.model._meta.verbose_name} {pk}"
-        new = renewal.renew(token, label)
-        if new != token:
-            annotate_token(rows, name).filter(pk=pk, token=token).update(
-                **{name: Value(new, output_field=TextField())}
-            )
+    for pk, listed in _list_tokens(rows, name):
+        row = annotate_token(rows, name).filter(pk=pk)
+        token = listed
+        for _ in range(MAX_TRIES):
+            new = renewal.renew(token, f"{rows.model._meta.verbose_name} {pk}")
+            if new == token:
+                break
+            value = Value(new, output_field=TextField())
+            if row.filter(token=token).update(**{name: value}):
+                renewal.renewed += 1
+                break
+            # It was saved meanwhile, maybe by a process that does not have the newest key yet.
+            token = row.values_list("token", flat=True).first() or ""
+            if not token:
+                break
 
 
 def _list_tokens(rows: Any, name: str) -> Iterator[tuple[Any, str]]:

@@ -198,7 +198,12 @@ STORAGES: dict[str, Any] = {
     },
 }
 if OPTIONS.log_storage:
-    STORAGES["logs"] = describe_log_storage(OPTIONS.log_storage)
+    try:
+        STORAGES["logs"] = describe_log_storage(OPTIONS.log_storage)
+    except ImportError as error:
+        raise ImproperlyConfigured(
+            f"MUSTER_LOG_STORAGE needs the packages of requirements-s3.lock: {error}"
+        ) from None
 WHITENOISE_USE_FINDERS = DEBUG
 WHITENOISE_AUTOREFRESH = False
 

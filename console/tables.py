@@ -233,11 +233,10 @@ def build_listing(
     """Load the page of the table that the address asks for."""
     selection, order = parse_selection(request, table), _parse_order(request, table, rows.model)
     columns = _parse_columns(request, table)
-    cursor = request.GET.get("cursor") or request.GET.get("page", "")
     listed_page = pagination.load_page(
         _prefetch_related(table.select_rows(rows, selection), columns),
         order,
-        cursor,
+        request.GET.get("cursor") or request.GET.get("page", ""),
         select=table.annotate_rows,
     )
     if prepare:
@@ -259,7 +258,7 @@ def build_listing(
         ],
         listed_page.next,
         listed_page.previous,
-        is_left_empty=bool(cursor) and not listed_page.rows,
+        is_left_empty=listed_page.is_later and not listed_page.rows,
     )
 
 

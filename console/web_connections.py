@@ -96,7 +96,7 @@ class BoundedProtocol(HttpToolsProtocol):
         is_trusted = (
             isinstance(application, ProxyHeadersMiddleware) and host in application.trusted_hosts
         )
-        self._keep_alive(transport)
+        self._enable_probes(transport)
         self._address = "" if is_trusted or not host else build_address_key(host)
         refusal = self._bounds.find_refusal(self._address)
         if refusal is not None:
@@ -107,7 +107,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._start_timer(HEAD_SECONDS, self._end_head)
 
     @staticmethod
-    def _keep_alive(transport: asyncio.Transport) -> None:
+    def _enable_probes(transport: asyncio.Transport) -> None:
         """Let the system find a client that is gone without a word, also while nothing is sent."""
         connection = transport.get_extra_info("socket")
         if connection is None or connection.family not in (socket.AF_INET, socket.AF_INET6):

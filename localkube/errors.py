@@ -11,7 +11,7 @@ from typing import Any
 from localkube.metadata import Object
 
 MAX_CAUSES = 100
-"""Most problems that one refusal names, as many as a real server of a strict decoding.
+"""Most problems that one refusal names; a real server stops at as many when it decodes strictly.
 
 A body of 3 MiB has room for a million, whose texts would take half a gigabyte.
 """

@@ -235,15 +235,14 @@ def compute_grace_seconds(resource: Resource, obj: Object, requested_seconds: in
     """Return the seconds until an object may be removed.
 
     Only a pod that is bound and not finished has any (pod strategy CheckGracefulDelete). No more
-    than `clock.MAX_SECONDS` can be waited for; a pod that asks for less than none gets one.
+    than `clock.MAX_SECONDS` can be waited for; less than none is one.
     """
     if resource is not PODS:
         return 0
     spec = obj["spec"]
     if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in FINISHED_PHASES:
         return 0
-    if requested_seconds is not None:
-        return min(max(requested_seconds, 0), clock.MAX_SECONDS)
     pod_seconds = spec.get("terminationGracePeriodSeconds")
-    seconds = DEFAULT_GRACE_SECONDS if pod_seconds is None else int(pod_seconds)
+    candidates = (requested_seconds, pod_seconds, DEFAULT_GRACE_SECONDS)
+    seconds = next(int(each) for each in candidates if each is not None)
     return 1 if seconds < 0 else min(seconds, clock.MAX_SECONDS)

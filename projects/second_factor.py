@@ -214,10 +214,9 @@ def renew_secrets(renewal: Renewal) -> None:
             if row is None:
                 continue
             label = f"second factor of {row.user.username}"
-            secrets = {
-                key: renewal.renew(row.data[key], label)
-                for key in ENCRYPTED_KEYS
-                if row.data.get(key)
-            }
-            row.data |= secrets
+            for key in ENCRYPTED_KEYS:
+                token = row.data.get(key)
+                if token and (new := renewal.renew(token, label)) != token:
+                    row.data[key] = new
+                    renewal.renewed += 1
             row.save(update_fields=["data"])

@@ -84,12 +84,12 @@ def _build_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     The standard leaves open which of them counts: what judged the body on its way here may have
     seen the other one.
     """
-    names: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in pairs:
-        if name in names:
+        if name in fields:
             raise ValueError(f"an object has {name[:60]!r} twice.")
-        names[name] = value
-    return names
+        fields[name] = value
+    return fields
 
 
 def _check_storable(value: Any, depth: int) -> None:

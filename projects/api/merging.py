@@ -16,7 +16,7 @@ from console.edit_conflicts import ChangedMeanwhile
 from projects.api.base import ApiView
 
 MAX_TRIES = 10
-"""How often a change is begun. Of several at once, each time one is written."""
+"""Tries of one change; each failed try means that another change was written."""
 
 Handler = Callable[..., Response]
 
@@ -29,7 +29,7 @@ class StaleRead(ChangedMeanwhile):
 def follow_version(read: int, given: int | None) -> Iterator[int]:
     """Yield the version that is changed: the given one, else the one that was read.
 
-    Raises StaleRead where nobody gave one, and ChangedMeanwhile comes of the change.
+    Raises StaleRead instead of ChangedMeanwhile where no version was given.
     """
     try:
         yield read if given is None else given

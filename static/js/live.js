@@ -47,7 +47,10 @@
         answer = await fetch(this.url(this.changes), { headers: { "HX-Request": "true" } });
       } catch { return; }
       if (answer.redirected || answer.status === 403) return window.location.reload();
-      if (answer.status === 200) this.take(await answer.json());
+      if (answer.status !== 200) return;
+      const told = await answer.json();
+      // The stream may have come further meanwhile.
+      if (told.reset || told.position >= this.position) this.take(told);
     }
 
     poll() { this.polling ??= window.setInterval(() => { if (!document.hidden) this.ask(); }, POLL); }

@@ -26,8 +26,8 @@
       this.loading = null;
       this.turn = 0;
       this.asleep = document.hidden;
-      this.onSeen = () => this.seen();
-      document.addEventListener("visibilitychange", this.onSeen);
+      this.onVisibility = () => this.followVisibility();
+      document.addEventListener("visibilitychange", this.onVisibility);
       this.controls();
       this.open(root.dataset.at ? { at: root.dataset.at } : {}, !root.dataset.at);
     }
@@ -194,10 +194,10 @@
     // New lines.
 
     // A page that nobody sees holds no stream: of those a browser opens to a server there are six at most.
-    seen() {
-      window.clearTimeout(this.bed);
-      if (!this.alive) { this.unfollow(); document.removeEventListener("visibilitychange", this.onSeen); return; }
-      if (document.hidden) { this.bed = window.setTimeout(() => { this.asleep = true; this.unfollow(); }, SLEEP); return; }
+    followVisibility() {
+      window.clearTimeout(this.sleepTimer);
+      if (!this.alive) { this.unfollow(); document.removeEventListener("visibilitychange", this.onVisibility); return; }
+      if (document.hidden) { this.sleepTimer = window.setTimeout(() => { this.asleep = true; this.unfollow(); }, SLEEP); return; }
       if (!this.asleep) return;
       this.asleep = false;
       this.follow();

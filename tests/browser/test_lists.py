@@ -3,6 +3,7 @@ rows as the page, and a double click acts once.
 """
 
 import re
+import time
 
 from playwright.sync_api import Page, Request, Route, expect
 
@@ -24,7 +25,10 @@ def hold_first(page: Page, address: str) -> list[Route]:
 
 
 def wait_for_route(page: Page, routes: list[Route]) -> Route:
+    """Return the first of the routes, once there is one. Raises AssertionError after 30 s."""
+    deadline = time.monotonic() + 30
     while not routes:
+        assert time.monotonic() < deadline, "the page did not ask"
         page.evaluate("null")
     return routes[0]
 
@@ -41,6 +45,20 @@ def test_what_is_typed_while_the_rows_come_stays_and_is_searched_for(sign_in: Si
     page.wait_for_url("**/audit?q=no-such-subject&*")
     expect(page.get_by_role("heading", name="Nothing matches")).to_be_visible()
     expect(search).to_have_value("no-such-subject")
+
+
+def test_leaving_the_search_asks_for_nothing(sign_in: SignIn) -> None:
+    page = sign_in("alice", at="/audit")
+    page.get_by_label("Search by subject, name or id").fill("no-such")
+    page.wait_for_url("**/audit?q=no-such&*")
+    expect(page.get_by_role("heading", name="Nothing matches")).to_be_visible()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.get_by_text("Columns", exact=True).click()
+    expect(page.get_by_role("button", name="Show these")).to_be_visible()
+    page.get_by_role("combobox", name="Status", exact=True).select_option("failed")
+    page.wait_for_url("**/audit?*status=failed*")
+    assert [url for url in asked if "/audit?" in url and "status=failed" not in url] == []
 
 
 def test_the_keyboard_types_a_whole_day_into_a_filter_of_the_audit_log(sign_in: SignIn) -> None:

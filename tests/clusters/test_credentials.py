@@ -145,6 +145,46 @@ def test_one_that_is_refused_keeps_no_other_from_the_cluster(
     assert config(client, team, "last")["example.com"]["password"] == "p"
 
 
+def test_one_that_a_policy_forbids_keeps_no_other_from_the_cluster(
+    live_cast: Cast, client: Client, team: Project, embedded_cluster: LocalKube
+) -> None:
+    for name in ("another", "last"):
+        a_registry(team, name, address="example.com", username="u", password="p")
+    forbidden = f"/secrets/{get_secret_name('another')}"
+    with Relay(
+        embedded_cluster.kubeconfig,
+        lambda request: (
+            (403, "Forbidden")
+            if request.method == "PATCH" and request.path.endswith(forbidden)
+            else None
+        ),
+    ) as relay:
+        relay.lead_cluster_here(live_cast.cluster)
+        assert provision_now(team).sync_error
+    assert config(client, team, "last")["example.com"]["password"] == "p"
+    assert get_secret_name("last") in get_pull_secrets(client, team)
+
+
+def test_where_none_may_be_written_few_are_tried(
+    live_cast: Cast, client: Client, team: Project, embedded_cluster: LocalKube
+) -> None:
+    for number in range(project_provisioning.MAX_REFUSALS + 5):
+        a_registry(team, f"r{number}", address="example.com", username="u", password="p")
+    with Relay(
+        embedded_cluster.kubeconfig,
+        lambda request: (
+            (403, "Forbidden")
+            if request.method == "PATCH" and "/secrets/" in request.path
+            else None
+        ),
+    ) as relay:
+        relay.lead_cluster_here(live_cast.cluster)
+        assert provision_now(team).sync_error
+        tries = [each for each in relay.list_requests("PATCH") if "/secrets/" in each]
+    assert len(tries) == project_provisioning.MAX_REFUSALS
+    assert find_object(client, SECRETS, get_secret_name(), team.namespace) is not None
+
+
 def test_a_secret_of_somebody_else_is_left_alone(
     live_cast: Cast, client: Client, team: Project
 ) -> None:

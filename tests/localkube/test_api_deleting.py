@@ -56,8 +56,14 @@ def test_a_running_pod_gets_its_grace_period(api: ApiServer) -> None:
         (2**62, "", 10**9),
         (30, f"?gracePeriodSeconds={2**62}", 10**9),
         (-1, "", 1),
+        (30, "?gracePeriodSeconds=-1", 1),
     ],
-    ids=["the pod asks for longer", "the client asks for longer", "the pod asks for less"],
+    ids=[
+        "the pod asks for longer",
+        "the client asks for longer",
+        "the pod asks for less than none",
+        "the client asks for less than none",
+    ],
 )
 def test_a_grace_period_is_one_that_a_clock_can_show(
     api: ApiServer, own_seconds: int, query: str, seconds: int

@@ -247,6 +247,12 @@ def test_any_of_many_departments_and_clusters_is_typed_into_the_filters_of_proje
     html = alice.get("/projects").content.decode()
     assert len(html) < MOST_BYTES
     assert html.count("There are too many to list.") == 2
+    # A filter brings the choice that a typed name became, beside the rows.
+    parts = re.search(r'hx-select-oob="([^"]*)"', html)
+    assert parts is not None
+    picks = [part for part in parts[1].split(",") if part.startswith("#pick-")]
+    assert len(picks) == 2
+    assert all(f'id="{each.removeprefix("#")}"' in html for each in picks)
     for name, key, words in (
         ("department", last.department_id, last.department.name),
         ("cluster", last.cluster_id, last.cluster.name),

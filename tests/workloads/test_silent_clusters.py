@@ -10,12 +10,13 @@ import pytest
 from django.db import connections as databases
 from django.utils import timezone
 
-from clusters import connections
+from clusters import connections, thread_shares
+from clusters import tasks as cluster_tasks
 from clusters.kube import pending_requests
 from clusters.kube.client import Timeouts
 from clusters.kube.pending_requests import PendingRequests
 from clusters.models import Cluster
-from clusters.thread_shares import count_silent_threads
+from clusters.thread_shares import SLOW_PERIOD, SLOW_SECONDS, SlowTargets, count_silent_threads
 from projects.models import Project
 from tests.cast import Cast
 from tests.clusters.kube.faults import Exchange, FaultServer
@@ -83,8 +84,11 @@ def test_clusters_that_say_nothing_hold_only_some_threads(cast: Cast) -> None:
         assert sum(bool(each.requests) for each in silent) <= count_silent_threads()
 
 
-def test_projects_that_fail_hold_only_some_threads(cast: Cast) -> None:
+def test_projects_that_take_long_hold_only_some_threads(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As where the cluster answers, and a webhook of its hangs."""
+    monkeypatch.setattr(connections, "TIMEOUTS", Timeouts(connect=1, read=600, total=600))
     with worker() as enqueue, FaultServer(Exchange.silence) as hanging, serve_script() as lively:
         cluster = add_cluster(hanging, "hanging", is_silent=False)
         projects = [
@@ -94,10 +98,13 @@ def test_projects_that_fail_hold_only_some_threads(cast: Cast) -> None:
                 queue=f"hangs-{number}",
                 department=cast.research,
                 cluster=cluster,
-                sync_error="the API server did not answer in time",
             )
             for number in range(SILENT)
         ]
+        with monkeypatch.context() as hasty:
+            hasty.setattr(thread_shares, "SLOW_SECONDS", 0.0)
+            with cluster_tasks.claim_project_thread(projects[0]) as may_write:
+                assert may_write
         writes = [enqueue(tasks.provision, each.pk) for each in projects]
         other = add_cluster(lively, "lively", is_silent=False)
         answers = [enqueue(tasks.heartbeat, str(other.pk)) for _ in range(12)]
@@ -106,6 +113,21 @@ def test_projects_that_fail_hold_only_some_threads(cast: Cast) -> None:
         assert sum(not each.done() for each in writes) == count_silent_threads() == 2
         hanging.wait_for(2)
         assert len(hanging.requests) == 2
+
+
+def test_a_target_is_slow_for_a_while_after_slow_work() -> None:
+    clock = [100.0]
+    targets = SlowTargets(lambda: clock[0])
+    with ExitStack() as at_work:
+        for _ in range(WORKER_THREADS):
+            assert at_work.enter_context(targets.claim("a")), "quick so far"
+        clock[0] += SLOW_SECONDS
+    with ExitStack() as at_work:
+        claims = [at_work.enter_context(targets.claim("a")) for _ in range(WORKER_THREADS)]
+        assert claims.count(True) == count_silent_threads()
+        assert at_work.enter_context(targets.claim("b")), "another one"
+        clock[0] += SLOW_PERIOD
+        assert at_work.enter_context(targets.claim("a"))
 
 
 def test_each_of_them_gets_its_turn(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,7 +153,7 @@ class PolicyView(ApiView):
         ],
         request=schemas.body_content(PolicyBody, "policy"),
         responses={200: schemas.json_response(_POLICY_SCHEMA)}
-        | schemas.error_responses(400, 401, 403, 404),
+        | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["policies"],
     )
     @repeat_stale

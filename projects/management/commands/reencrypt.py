@@ -24,7 +24,7 @@ class Command(BaseCommand):
         renew_fields(renewal)
         second_factor.renew_secrets(renewal)
         self.stdout.write(
-            f"Encrypted anew: {renewal.renewed}. With the newest key already: {renewal.kept}."
+            f"Encrypted anew: {renewal.renewed}. With the newest key already: {renewal.current}."
         )
         if renewal.unreadable:
             named = ", ".join(renewal.unreadable[:MOST_NAMED])
