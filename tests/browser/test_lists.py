@@ -61,6 +61,16 @@ def test_leaving_the_search_asks_for_nothing(sign_in: SignIn) -> None:
     assert [url for url in asked if "/audit?" in url and "status=failed" not in url] == []
 
 
+def test_the_columns_are_within_a_narrow_window(sign_in: SignIn) -> None:
+    page = sign_in("alice", at="/audit")
+    page.set_viewport_size({"width": 360, "height": 900})
+    page.get_by_text("Columns", exact=True).click()
+    box = page.get_by_role("form", name="Columns").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 360
+
+
 def test_the_keyboard_types_a_whole_day_into_a_filter_of_the_audit_log(sign_in: SignIn) -> None:
     page = sign_in("alice", at="/audit")
     day = page.get_by_label("From", exact=True)
