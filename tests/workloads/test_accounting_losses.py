@@ -14,6 +14,12 @@ from workloads.tasks import ledger_losses
 __all__ = ["at_noon", "clock"]
 
 
+def add_busy_pods(workload: Workload, count: int) -> None:
+    """Add running pods with a GPU each, which they use for twenty minutes."""
+    pods = [a_gpu_pod(workload, number) for number in range(count)]
+    record_figures(workload, 0, {pod.pk: use_gpus() for pod in pods}, minutes=20)
+
+
 def add_pace(workload: Workload) -> None:
     """Record that a step of the workload takes ten seconds."""
     pace = {"unit": "step", "points": [(0, 0), (100, 10)]}
@@ -28,8 +34,7 @@ def add_disruption(workload: Workload, uid: str, minutes: int = 5, **fields: Any
 
 def test_what_a_reclaim_cost_is_moved_once(cast: Cast, at_noon: SetClock) -> None:
     workload = a_workload(cast.team_a)
-    pods = [a_gpu_pod(workload, number) for number in range(2)]
-    record_figures(workload, 0, {pod.pk: use_gpus() for pod in pods}, minutes=20)
+    add_busy_pods(workload, 2)
     add_pace(workload)
     cause = {"action": "reclaim", "pods": 1, "gpus": "1", "pods_before": 2}
     event = an_event(workload, minutes=5, kind="scale", cause=cause, uid="lost-1")
@@ -45,8 +50,7 @@ def test_what_a_reclaim_cost_is_moved_once(cast: Cast, at_noon: SetClock) -> Non
 def test_what_several_takers_cost_is_lost_once(cast: Cast, at_noon: SetClock) -> None:
     """The history has an event for each of them, with all that the disruption cost in each."""
     workload = a_workload(cast.team_a)
-    pods = [a_gpu_pod(workload, number) for number in range(4)]
-    record_figures(workload, 0, {pod.pk: use_gpus() for pod in pods}, minutes=20)
+    add_busy_pods(workload, 4)
     add_pace(workload)
     cost = {"lost_steps": 12, "lost_seconds": 60.0}
     add_disruption(workload, "lost-1-1795176300.000-a", 5, **cost)
@@ -70,8 +74,7 @@ def test_losses_that_wait_are_not_in_front_of_others(
         a_gpu_pod(workload)
         add_disruption(workload, "lost-1-1-a", 4, lost_steps=9)
     workload = a_workload(cast.team_a, "goes-on")
-    pods = [a_gpu_pod(workload, number) for number in range(4)]
-    record_figures(workload, 0, {pod.pk: use_gpus() for pod in pods}, minutes=20)
+    add_busy_pods(workload, 4)
     add_disruption(workload, "lost-1-1-a", 5, lost_seconds=60.0)
     account_until(at_noon, 8)
     assert load_minutes(workload_name="goes-on") == {"lost": 3, "useful": 4 * 8 - 3}
@@ -84,8 +87,7 @@ def test_losses_beyond_those_of_one_span_are_counted_later(
     monkeypatch.setattr(ledger_losses, "MOST_EVENTS", 3)
     for number in range(4):
         workload = a_workload(cast.team_a, f"w{number}")
-        pods = [a_gpu_pod(workload, index) for index in range(4)]
-        record_figures(workload, 0, {pod.pk: use_gpus() for pod in pods}, minutes=20)
+        add_busy_pods(workload, 4)
         for taker in ("a", "b"):
             add_disruption(workload, f"lost-1-1-{taker}", 5, lost_seconds=60.0)
     account_until(at_noon, 12)

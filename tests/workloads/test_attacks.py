@@ -237,16 +237,17 @@ async def _chunks(count: int) -> AsyncIterator[bytes]:
         yield b"%d" % number
 
 
+async def _list_chunks(chunks: AsyncIterator[bytes]) -> list[bytes]:
+    return [chunk async for chunk in chunks]
+
+
 def test_who_may_not_see_a_log_any_more_is_sent_no_more_of_it() -> None:
     moments, answers = iter([0.0, 1.0, 31.0, 31.0, 32.0, 62.0]), iter([True, False])
 
-    async def read() -> list[bytes]:
-        followed = api_logs._stream_while_allowed(
-            _chunks(9), 1, lambda: next(answers), lambda: next(moments)
-        )
-        return [chunk async for chunk in followed]
-
-    assert asyncio.run(read()) == [b"0", b"1", b"2"]
+    followed = api_logs._stream_while_allowed(
+        _chunks(9), 1, lambda: next(answers), lambda: next(moments)
+    )
+    assert asyncio.run(_list_chunks(followed)) == [b"0", b"1", b"2"]
     assert not logbook.streams.is_full(1)
 
 
@@ -257,11 +258,7 @@ def test_nor_does_a_quiet_log_keep_its_place() -> None:
 
     moments = iter(range(0, 90, 15))
     followed = api_logs._stream_while_allowed(quiet(), 1, lambda: False, lambda: next(moments))
-
-    async def read() -> list[bytes]:
-        return [chunk async for chunk in followed]
-
-    assert asyncio.run(read()) == []
+    assert asyncio.run(_list_chunks(followed)) == []
     assert not logbook.streams.is_full(1)
 
 

@@ -3,91 +3,30 @@ to those who may see it.
 """
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import sync_to_async
 from django.contrib.sessions.models import Session
-from django.test import AsyncClient
 from django.utils import timezone
 
 from projects import user_actions
-from projects.models import AccessRule, User
-from tests.cast import Cast, make_cast
+from projects.models import AccessRule
+from tests.cast import Cast
+from tests.workloads.live_streams import (
+    WITHIN,
+    Stream,
+    cast,
+    quick_feeds,
+    run_scene,
+    wait_for_closed_feeds,
+    wait_until,
+)
 from tests.workloads.table_rows import a_workload, touch_workload
 from workloads.views import feeds as feeds_module
 from workloads.views import table
 
-WITHIN = 90.0
-
-
-@pytest.fixture
-def cast(transactional_db: None) -> Cast:
-    """Committed, as a feed reads in its own thread."""
-    return make_cast()
-
-
-@pytest.fixture(autouse=True)
-def _quick_feeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No broker wakes here, so the feeds look by themselves, often."""
-    monkeypatch.setattr(feeds_module, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(feeds_module, "PAUSE_SECONDS", 0.01)
-
-
-class Stream:
-    """One open page's stream."""
-
-    def __init__(self, user: User, path: str, **headers: str) -> None:
-        self.user, self.path, self.headers = user, path, headers
-
-    async def __aenter__(self) -> "Stream":
-        self.client = AsyncClient()
-        await self.client.aforce_login(self.user)
-        self.answer = await self.client.get(self.path, headers=self.headers)
-        self.status = self.answer.status_code
-        if self.answer.streaming:
-            self.chunks: AsyncIterator[bytes] = self.answer._iterator
-        return self
-
-    async def __aexit__(self, *failure: object) -> None:
-        if self.answer.streaming:
-            # What a server does by cancelling: end what Django's own iterator goes over.
-            await self.answer._iterator.aclose()
-
-    async def told(self) -> dict[str, Any]:
-        """The next message with data, its event's name and id beside it."""
-        async with asyncio.timeout(WITHIN):
-            async for chunk in self.chunks:
-                fields = dict(
-                    line.split(": ", 1)
-                    for line in chunk.decode().splitlines()
-                    if ": " in line and not line.startswith(":")
-                )
-                if "data" in fields:
-                    return json.loads(fields["data"]) | {
-                        "event": fields["event"],
-                        "at": fields.get("id"),
-                    }
-        raise AssertionError("the stream ended")
-
-
-async def wait_until(there: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WITHIN):
-        while not there():  # noqa: ASYNC110 - what is waited for tells nobody
-            await asyncio.sleep(0.01)
-
-
-async def wait_for_closed_feeds() -> None:
-    """Until nothing is left of the streams that were open: the test client lets go of them a moment
-    late.
-    """
-    await wait_until(lambda: not feeds_module.feeds._feeds and not feeds_module.feeds._open)
-
-
-def run(scene: Callable[[], Awaitable[None]]) -> None:
-    async_to_sync(scene)()
+__all__ = ["cast", "quick_feeds"]
 
 
 def test_a_changed_row_is_pushed_with_its_position(cast: Cast) -> None:
@@ -96,13 +35,13 @@ def test_a_changed_row_is_pushed_with_its_position(cast: Cast) -> None:
     async def scene() -> None:
         async with Stream(cast.vera, f"/workloads/live?after={workload.changed}") as page:
             await sync_to_async(touch_workload)(workload, status="Failed")
-            told = await page.told()
+            told = await page.take_message()
         assert told["event"] == "rows"
         assert [row["id"] for row in told["rows"]] == [str(workload.pk)]
         assert "Failed" in told["rows"][0]["html"]
         assert told["at"] == str(told["position"]) == str(workload.changed)
 
-    run(scene)
+    run_scene(scene)
 
 
 def test_what_changed_before_a_browser_came_back_is_told_first(cast: Cast) -> None:
@@ -114,9 +53,9 @@ def test_what_changed_before_a_browser_came_back_is_told_first(cast: Cast) -> No
         async with Stream(
             cast.vera, "/workloads/live?after=999", **{"Last-Event-ID": str(before)}
         ) as page:
-            assert [row["id"] for row in (await page.told())["rows"]] == [str(workload.pk)]
+            assert [row["id"] for row in (await page.take_message())["rows"]] == [str(workload.pk)]
 
-    run(scene)
+    run_scene(scene)
 
 
 def test_a_row_that_fits_the_filter_no_more_is_gone(cast: Cast) -> None:
@@ -127,9 +66,9 @@ def test_a_row_that_fits_the_filter_no_more_is_gone(cast: Cast) -> None:
             cast.vera, f"/workloads/live?status=Running&after={workload.changed}"
         ) as page:
             await sync_to_async(touch_workload)(workload, status="Failed")
-            assert (await page.told())["gone"] == [str(workload.pk)]
+            assert (await page.take_message())["gone"] == [str(workload.pk)]
 
-    run(scene)
+    run_scene(scene)
 
 
 def test_somebody_of_another_project_is_told_nothing_of_it(cast: Cast) -> None:
@@ -140,10 +79,10 @@ def test_somebody_of_another_project_is_told_nothing_of_it(cast: Cast) -> None:
         async with Stream(cast.mallory, f"/workloads/live?after={own.changed}") as page:
             await sync_to_async(touch_workload)(theirs)
             await sync_to_async(touch_workload)(own)
-            told = await page.told()
+            told = await page.take_message()
             assert ([row["id"] for row in told["rows"]], told["gone"]) == ([str(own.pk)], [])
 
-    run(scene)
+    run_scene(scene)
 
 
 def test_many_pages_that_look_at_the_same_share_one_look(
@@ -165,14 +104,14 @@ def test_many_pages_that_look_at_the_same_share_one_look(
             Stream(cast.bob, path) as two,
             Stream(cast.vera, path) as three,
         ):
-            reading = [asyncio.create_task(page.told()) for page in (one, two, three)]
+            reading = [asyncio.create_task(page.take_message()) for page in (one, two, three)]
             await wait_until(lambda: looks.count(workload.changed) >= 4)
             await sync_to_async(touch_workload)(workload, status="Failed")
             told = await asyncio.gather(*reading)
         assert told[0] == told[1] == told[2]
         await wait_for_closed_feeds()
 
-    run(scene)
+    run_scene(scene)
 
 
 def test_a_stream_ends_when_somebody_signs_out_or_loses_a_right(
@@ -183,12 +122,12 @@ def test_a_stream_ends_when_somebody_signs_out_or_loses_a_right(
     async def scene() -> None:
         async with Stream(cast.vera, "/workloads/live") as page:
             await page.client.alogout()
-            assert (await page.told())["event"] == "end"
+            assert (await page.take_message())["event"] == "end"
         async with Stream(cast.bob, "/workloads/live") as page:
             await AccessRule.objects.filter(user=cast.bob).adelete()
-            assert (await page.told())["event"] == "end"
+            assert (await page.take_message())["event"] == "end"
 
-    run(scene)
+    run_scene(scene)
 
 
 @pytest.mark.parametrize(
@@ -212,10 +151,10 @@ def test_a_stream_ends_with_its_session_however_that_ended(
     async def scene() -> None:
         async with Stream(cast.vera, "/workloads/live") as page:
             await sync_to_async(change)()
-            assert (await page.told())["event"] == "end"
+            assert (await page.take_message())["event"] == "end"
             assert (await page.client.get(page.path)).status_code == 302
 
-    run(scene)
+    run_scene(scene)
 
 
 def test_a_stream_of_who_looks_as_another_goes_on_until_they_look_no_more(
@@ -236,19 +175,19 @@ def test_a_stream_of_who_looks_as_another_goes_on_until_they_look_no_more(
     async def scene() -> None:
         async with Stream(cast.alice, "/workloads/live") as mine:
             assert (await mine.client.post(f"/users/{cast.vera.pk}/look-as")).status_code == 302
-            assert (await mine.told())["event"] == "end"
+            assert (await mine.take_message())["event"] == "end"
             asked.clear()
             answer = await mine.client.get("/workloads/live")
             page = Stream(cast.vera, "/workloads/live")
             page.chunks = answer._iterator
-            reading = asyncio.create_task(page.told())
+            reading = asyncio.create_task(page.take_message())
             await wait_until(lambda: len(asked) >= 3)
             assert not reading.done()
             assert all(asked)
             assert (await mine.client.post("/look-as/end")).status_code == 302
             assert (await reading)["event"] == "end"
 
-    run(scene)
+    run_scene(scene)
 
 
 def test_silence_is_broken_by_comments(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +199,7 @@ def test_silence_is_broken_by_comments(cast: Cast, monkeypatch: pytest.MonkeyPat
                 if chunk == b": here\n\n":
                     return
 
-    run(scene)
+    run_scene(scene)
 
 
 def test_one_person_has_only_so_many_streams(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,7 +217,7 @@ def test_one_person_has_only_so_many_streams(cast: Cast, monkeypatch: pytest.Mon
         async with Stream(cast.vera, "/workloads/live") as again:
             assert again.status == 200
 
-    run(scene)
+    run_scene(scene)
 
 
 def test_the_details_are_told_that_their_workload_changed(cast: Cast) -> None:
@@ -290,7 +229,7 @@ def test_the_details_are_told_that_their_workload_changed(cast: Cast) -> None:
         ) as page:
             await sync_to_async(touch_workload)(other)
             await sync_to_async(touch_workload)(workload)
-            told = await page.told()
+            told = await page.take_message()
             assert (told["event"], told["position"], told["id"]) == (
                 "changed",
                 workload.changed,
@@ -299,4 +238,4 @@ def test_the_details_are_told_that_their_workload_changed(cast: Cast) -> None:
         async with Stream(cast.mallory, f"/workloads/{workload.pk}/live") as page:
             assert page.status == 404
 
-    run(scene)
+    run_scene(scene)
