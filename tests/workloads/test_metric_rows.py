@@ -1,69 +1,44 @@
 """Figures of sweeps in the database: written once, thinned by the clock, deleted when too old."""
 
-import zlib
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.models import Count
 from django.test.utils import CaptureQueriesContext
-from pytest_django import DjangoAssertNumQueries
 
 from clusters.metrics.catalogue import METRICS_BY_NAME
 from clusters.metrics.figures import Sweep
 from clusters.models import Cluster, Node
-from projects.models import Project
 from tests.cast import Cast
-from tests.workloads.table_rows import a_pod, a_workload
-from workloads.metrics import compaction, frames, recording, rollups, rows
-from workloads.metrics.frames import Frame, encode_frame
+from tests.workloads.metric_sweeps import (
+    GPU_USE,
+    NAMESPACE,
+    NOW,
+    a_training,
+    list_use,
+    load_figures,
+    load_made_until,
+    make_and_pack,
+    record_minutes,
+    record_use,
+    roll_up_until,
+)
+from tests.workloads.table_rows import a_pod
+from workloads.metrics import recording, rollups, rows
+from workloads.metrics.frames import encode_frame
 from workloads.metrics.reading import measure_frame
 from workloads.metrics.resolutions import Resolution
-from workloads.models import MetricRollup, MetricRow, MetricSeries, Pod, Workload
+from workloads.models import MetricRow, MetricSeries, Pod
 
 pytestmark = pytest.mark.django_db
 
-NOW = datetime(2026, 11, 27, 12, 0, tzinfo=UTC)
-GPU_USE = METRICS_BY_NAME["gpu_use"].code
 CPU, MEMORY = METRICS_BY_NAME["cpu"].code, METRICS_BY_NAME["memory"].code
 POWER = METRICS_BY_NAME["gpu_power"]
 CPU_CAPACITY = METRICS_BY_NAME["cpu_capacity"].code
 MEMORY_CAPACITY = METRICS_BY_NAME["memory_capacity"].code
 XID, ECC_ERRORS = METRICS_BY_NAME["xid"].code, METRICS_BY_NAME["ecc_errors"].code
-NAMESPACE = "muster-team-a"
-
-
-def a_training(cast: Cast, name: str = "train1", pods: int = 2) -> Workload:
-    workload = a_workload(cast.team_a, name)
-    for number in range(pods):
-        a_pod(workload, index=number)
-    return workload
-
-
-def record(cast: Cast, at: datetime, use: dict[str, float], problem: str = "") -> bool:
-    sweep = Sweep(pods={(NAMESPACE, pod): {GPU_USE: value} for pod, value in use.items()})
-    return recording.record_sweep(cast.cluster.pk, at, sweep, problem)
-
-
-def load(
-    owner: Workload | Node | Project | Cluster,
-    resolution: Resolution = Resolution.RAW,
-    since: datetime = NOW - timedelta(days=1),
-    until: datetime = NOW + timedelta(days=1),
-) -> list[tuple[int, Frame]]:
-    """The frames of an owner, their times in seconds after NOW."""
-    key = owner.metric_series.pk
-    found = rows.load_frames([key], resolution, int(since.timestamp()), int(until.timestamp()))
-    return [(at - int(NOW.timestamp()), frame) for _, (at, frame) in found]
-
-
-def list_use(
-    owner: Workload, resolution: Resolution = Resolution.RAW
-) -> list[tuple[int, list[float]]]:
-    return [(at, list(frame.list_values(GPU_USE))) for at, frame in load(owner, resolution)]
 
 
 def test_a_sweep_is_kept_by_workload_and_pod(cast: Cast) -> None:
@@ -80,13 +55,13 @@ def test_a_sweep_is_kept_by_workload_and_pod(cast: Cast) -> None:
         nodes={"node-1": {CPU: 7.0}, "node-2": {CPU: 8.0}},
     )
     assert recording.record_sweep(cast.cluster.pk, NOW, sweep, "half of it is missing")
-    [(at, frame)] = load(workload)
+    [(at, frame)] = load_figures(workload)
     assert at == 0
     assert list(frame.ids) == list(workload.pods.order_by("pk").values_list("pk", flat=True))
     assert list(frame.list_values(GPU_USE)) == [50.0, 25.0]
     assert list(frame.list_values(CPU))[1:] == [2.0]
     assert not MetricSeries.objects.filter(workload=other).exists()
-    [(_, of_node)] = load(Node.objects.get(name="node-1"))
+    [(_, of_node)] = load_figures(Node.objects.get(name="node-1"))
     assert list(of_node.list_values(CPU)) == [7.0]
     cast.cluster.refresh_from_db()
     assert (cast.cluster.measured_at, cast.cluster.metrics_at) == (NOW, NOW)
@@ -116,10 +91,10 @@ def test_projects_and_clusters_have_figures_of_the_whole(cast: Cast) -> None:
         nodes={"node-1": {CPU: 7.0}, "node-2": {CPU: 9.0}},
     )
     recording.record_sweep(cast.cluster.pk, NOW, sweep, "")
-    [(_, of_project)] = load(cast.team_a)
+    [(_, of_project)] = load_figures(cast.team_a)
     assert list(of_project.list_values(GPU_USE)) == [70.0]
     assert list(of_project.list_values(CPU)) == [1.0]
-    [(_, of_cluster)] = load(Cluster.objects.get(pk=cast.cluster.pk))
+    [(_, of_cluster)] = load_figures(Cluster.objects.get(pk=cast.cluster.pk))
     assert list(of_cluster.list_values(CPU)) == [16.0]
 
 
@@ -128,10 +103,10 @@ def test_nodes_have_the_capacity_of_what_was_measured_of_them(cast: Cast) -> Non
         Node.objects.create(cluster=cast.cluster, name=name, cpu=Decimal(cpu), memory=memory)
     sweep = Sweep(nodes={"node-1": {CPU: 7.0, MEMORY: 32.0}, "node-2": {CPU: 9.0}, "node-3": {}})
     recording.record_sweep(cast.cluster.pk, NOW, sweep, "")
-    [(_, of_node)] = load(Node.objects.get(name="node-2"))
+    [(_, of_node)] = load_figures(Node.objects.get(name="node-2"))
     assert list(of_node.list_values(CPU_CAPACITY)) == [16.0]
     assert list(of_node.list_values(MEMORY_CAPACITY)) == []
-    [(_, of_cluster)] = load(Cluster.objects.get(pk=cast.cluster.pk))
+    [(_, of_cluster)] = load_figures(Cluster.objects.get(pk=cast.cluster.pk))
     assert list(of_cluster.list_values(CPU_CAPACITY)) == [24.0]
     assert list(of_cluster.list_values(MEMORY_CAPACITY)) == [64.0]
 
@@ -139,7 +114,7 @@ def test_nodes_have_the_capacity_of_what_was_measured_of_them(cast: Cast) -> Non
 def test_what_is_unknown_of_a_node_is_no_capacity(cast: Cast) -> None:
     Node.objects.create(cluster=cast.cluster, name="node-1")
     recording.record_sweep(cast.cluster.pk, NOW, Sweep(nodes={"node-1": {CPU: 7.0}}), "")
-    [(_, of_node)] = load(Node.objects.get(name="node-1"))
+    [(_, of_node)] = load_figures(Node.objects.get(name="node-1"))
     assert list(of_node.codes) == [CPU]
 
 
@@ -151,29 +126,29 @@ def test_a_node_says_that_it_has_no_faults_and_its_pods_do_not(cast: Cast) -> No
         pods = {(NAMESPACE, f"train1-worker-{n}"): each for n, each in enumerate((use, fault))}
         sweep = Sweep(pods=pods, nodes={"node-1": use | fault})
         assert recording.record_sweep(cast.cluster.pk, at, sweep, "")
-    [(_, before), (_, after)] = load(workload)
+    [(_, before), (_, after)] = load_figures(workload)
     assert list(before.codes) == [GPU_USE]
     assert list(after.codes) == [GPU_USE, XID]
     assert list(after.list_values(XID)) == [0.0, 79.0]
     for owner in (Node.objects.get(name="node-1"), cast.cluster):
-        frames_of_owner = [frame for _, frame in load(owner)]
+        frames_of_owner = [frame for _, frame in load_figures(owner)]
         assert [list(each.list_values(XID)) for each in frames_of_owner] == [[0.0], [79.0]]
         assert [list(each.list_values(ECC_ERRORS)) for each in frames_of_owner] == [[0.0]] * 2
 
 
 def test_a_moment_is_written_once(cast: Cast) -> None:
     workload = a_training(cast)
-    assert record(cast, NOW, {"train1-worker-0": 50.0})
-    assert not record(cast, NOW, {"train1-worker-0": 60.0})
-    assert not record(cast, NOW - timedelta(seconds=15), {"train1-worker-0": 60.0})
+    assert record_use(cast, NOW, {"train1-worker-0": 50.0})
+    assert not record_use(cast, NOW, {"train1-worker-0": 60.0})
+    assert not record_use(cast, NOW - timedelta(seconds=15), {"train1-worker-0": 60.0})
     assert list_use(workload) == [(0, [50.0])]
 
 
 def test_a_sweep_without_figures_leaves_a_gap_and_its_reason(cast: Cast) -> None:
     workload = a_training(cast)
-    record(cast, NOW, {"train1-worker-0": 50.0})
-    record(cast, NOW + timedelta(seconds=15), {}, "Prometheus cannot be reached.")
-    record(cast, NOW + timedelta(seconds=30), {"train1-worker-0": 70.0})
+    record_use(cast, NOW, {"train1-worker-0": 50.0})
+    record_use(cast, NOW + timedelta(seconds=15), {}, "Prometheus cannot be reached.")
+    record_use(cast, NOW + timedelta(seconds=30), {"train1-worker-0": 70.0})
     assert list_use(workload) == [(0, [50.0]), (30, [70.0])]
     cluster = Cluster.objects.get(pk=cast.cluster.pk)
     assert (cluster.metrics_at, cluster.metrics_problem) == (NOW + timedelta(seconds=30), "")
@@ -183,32 +158,28 @@ def test_a_sweep_writes_one_statement_for_many_workloads(cast: Cast) -> None:
     for number in range(20):
         a_training(cast, f"train{number}", pods=1)
     use = {f"train{number}-worker-0": 1.0 for number in range(20)}
-    record(cast, NOW - timedelta(seconds=15), use)
+    record_use(cast, NOW - timedelta(seconds=15), use)
     with CaptureQueriesContext(
         connection,
     ) as few:
-        record(cast, NOW, dict(list(use.items())[:1]))
+        record_use(cast, NOW, dict(list(use.items())[:1]))
     with CaptureQueriesContext(connection) as many:
-        record(cast, NOW + timedelta(seconds=15), use)
+        record_use(cast, NOW + timedelta(seconds=15), use)
     assert len(many) == len(few)
 
 
 def test_what_ended_is_not_measured(cast: Cast) -> None:
     workload = a_training(cast)
     Pod.objects.filter(name="train1-worker-1").update(phase="Succeeded")
-    record(cast, NOW, {"train1-worker-0": 50.0, "train1-worker-1": 50.0})
+    record_use(cast, NOW, {"train1-worker-0": 50.0, "train1-worker-1": 50.0})
     assert list_use(workload) == [(0, [50.0])]
-
-
-def roll_up_until(minutes: float) -> None:
-    rollups.roll_up(NOW + timedelta(minutes=minutes, seconds=rollups.get_grace()))
 
 
 def test_minutes_and_ten_minutes_are_made_once_each(cast: Cast) -> None:
     workload = a_training(cast, pods=1)
     roll_up_until(0)
     for number in range(80):
-        record(cast, NOW + timedelta(seconds=15 * number), {"train1-worker-0": float(number)})
+        record_use(cast, NOW + timedelta(seconds=15 * number), {"train1-worker-0": float(number)})
     roll_up_until(1)
     assert list_use(workload, Resolution.MINUTE) == [(0, [1.5])]
     roll_up_until(1)
@@ -231,9 +202,9 @@ def test_a_workload_that_restarted_has_no_more_power_than_it_had(cast: Cast) -> 
         recording.record_sweep(cast.cluster.pk, NOW + timedelta(seconds=seconds), sweep, "")
     roll_up_until(10)
     for resolution in Resolution:
-        for _, frame in load(workload, resolution):
+        for _, frame in load_figures(workload, resolution):
             assert measure_frame(frame, POWER) == pytest.approx(400.0, rel=0.01)
-    [(_, merged)] = load(workload, Resolution.TEN_MINUTES)
+    [(_, merged)] = load_figures(workload, Resolution.TEN_MINUTES)
     assert [measure_frame(merged, POWER, source=key) for key in merged.ids] == [400.0, 400.0]
     assert merged.list_presence() == pytest.approx([0.55, 0.45], rel=0.01)
 
@@ -253,7 +224,7 @@ def test_rare_sweeps_come_in_time_to_be_rolled_up(
         if at is None:
             rollups.roll_up(NOW + timedelta(seconds=now))
         else:
-            record(cast, NOW + timedelta(seconds=at), {"train1-worker-0": 50.0})
+            record_use(cast, NOW + timedelta(seconds=at), {"train1-worker-0": 50.0})
     minutes = [at for at, _ in list_use(workload, Resolution.MINUTE)]
     assert minutes == sorted({at // 60 * 60 for _, at in sweeps})
     tens = [at for at, _ in list_use(workload, Resolution.TEN_MINUTES)]
@@ -264,7 +235,7 @@ def test_after_a_long_pause_it_catches_up_in_turns(cast: Cast) -> None:
     workload = a_training(cast, pods=1)
     roll_up_until(0)
     for number in range(90):
-        record(cast, NOW + timedelta(minutes=number), {"train1-worker-0": 50.0})
+        record_use(cast, NOW + timedelta(minutes=number), {"train1-worker-0": 50.0})
     roll_up_until(90)
     assert len(list_use(workload, Resolution.MINUTE)) == rollups.MOST_MOMENTS
     for _ in range(3):
@@ -277,23 +248,12 @@ def test_what_no_row_has_any_more_is_not_waited_for(cast: Cast) -> None:
     workload = a_training(cast, pods=1)
     roll_up_until(0)
     later = timedelta(days=30)
-    record(cast, NOW + later, {"train1-worker-0": 50.0})
+    record_use(cast, NOW + later, {"train1-worker-0": 50.0})
     for _ in range(13):
         rollups.roll_up(NOW + later + timedelta(minutes=2))
-    assert [at for at, _ in load(workload, Resolution.MINUTE, until=NOW + 2 * later)] == [
+    assert [at for at, _ in load_figures(workload, Resolution.MINUTE, until=NOW + 2 * later)] == [
         later.total_seconds()
     ]
-
-
-def make_and_pack(minutes: float) -> None:
-    roll_up_until(minutes)
-    compact_until(minutes)
-
-
-def load_made_until() -> dict[int, int]:
-    """Up to when all has been made, in seconds after NOW."""
-    made_until = MetricRollup.objects.values_list("resolution", "until")
-    return {number: until - int(NOW.timestamp()) for number, until in made_until}
 
 
 def test_a_clock_that_was_ahead_stops_nothing(cast: Cast) -> None:
@@ -303,7 +263,7 @@ def test_a_clock_that_was_ahead_stops_nothing(cast: Cast) -> None:
     make_and_pack(30 + 365 * 1440)
     assert min(load_made_until().values()) > 200 * 86400
     for minute in range(31, 75):
-        record(cast, NOW + timedelta(minutes=minute), {"train1-worker-0": 50.0})
+        record_use(cast, NOW + timedelta(minutes=minute), {"train1-worker-0": 50.0})
         make_and_pack(minute + 1)
     # The moment that was due when the clock was set right again is left out, and no other.
     minutes = [at // 60 for at, _ in list_use(workload, Resolution.MINUTE)]
@@ -327,7 +287,7 @@ def test_a_clock_that_is_behind_makes_nothing_twice(cast: Cast) -> None:
 def test_a_damaged_row_stops_no_other(cast: Cast) -> None:
     workload, other = a_training(cast, pods=1), a_training(cast, "other", pods=1)
     roll_up_until(0)
-    record(cast, NOW, {"train1-worker-0": 50.0, "other-worker-0": 40.0})
+    record_use(cast, NOW, {"train1-worker-0": 50.0, "other-worker-0": 40.0})
     MetricRow.objects.filter(series=other.metric_series.pk).update(data=b"\x01\x02\x03")
     roll_up_until(1)
     assert list_use(workload, Resolution.MINUTE) == [(0, [50.0])]
@@ -337,7 +297,7 @@ def test_a_damaged_row_stops_no_other(cast: Cast) -> None:
 def test_rows_are_deleted_by_age(cast: Cast) -> None:
     workload = a_training(cast, pods=1)
     for hours in (0, 5, 7):
-        record(cast, NOW + timedelta(hours=hours), {"train1-worker-0": 50.0})
+        record_use(cast, NOW + timedelta(hours=hours), {"train1-worker-0": 50.0})
     rollups.delete_old_rows(NOW + timedelta(hours=8))
     assert [at // 3600 for at, _ in list_use(workload)] == [5, 7]
     rollups.delete_old_rows(NOW + timedelta(days=1))
@@ -346,194 +306,11 @@ def test_rows_are_deleted_by_age(cast: Cast) -> None:
 
 def test_a_deleted_workload_takes_its_series_along(cast: Cast) -> None:
     workload = a_training(cast, pods=1)
-    record(cast, NOW, {"train1-worker-0": 50.0})
+    record_use(cast, NOW, {"train1-worker-0": 50.0})
     workload.delete()
     assert not MetricSeries.objects.filter(project=None).exists()
     rollups.delete_old_rows(NOW + timedelta(days=1))
     assert not MetricRow.objects.exists()
-
-
-def record_minutes(cast: Cast, count: int, step: int = 30, *pods: str) -> None:
-    """Record a figure of each pod every `step` seconds, and make the coarser ones."""
-    roll_up_until(0)
-    for seconds in range(0, 60 * count, step):
-        use = {pod: float(seconds % 97) for pod in pods or ("train1-worker-0",)}
-        record(cast, NOW + timedelta(seconds=seconds), use)
-        if seconds % 600 == 0:
-            roll_up_until(seconds / 60)
-    roll_up_until(count)
-
-
-def compact_until(minutes: float) -> None:
-    compaction.compact_rows(NOW + timedelta(minutes=minutes, seconds=rollups.get_grace()))
-
-
-def count_rows() -> dict[int, int]:
-    """The number of rows by what is stored as their resolution."""
-    return dict(
-        MetricRow.objects.order_by("resolution")
-        .values_list("resolution")
-        .annotate(number=Count("series"))
-    )
-
-
-def list_all_use(workload: Workload) -> list[list[tuple[int, list[float]]]]:
-    return [list_use(workload, each) for each in Resolution]
-
-
-def test_finished_rows_are_packed_and_read_as_before(cast: Cast) -> None:
-    workload = a_training(cast, pods=1)
-    record_minutes(cast, 75)
-    before = list_all_use(workload)
-    assert [len(each) for each in before] == [150, 75, 7]
-    counts = count_rows()
-    for _ in range(4):
-        compact_until(75)
-    # Of raw rows 7 times 10 are finished, of those of minutes an hour; of both series.
-    assert count_rows() == {
-        0: counts[0] - 2 * 70,
-        1: counts[1] - 2 * 6,
-        2: counts[2],
-        rows.PACKED[Resolution.RAW]: 2 * 7,
-        rows.PACKED[Resolution.MINUTE]: 2,
-    }
-    assert list_all_use(workload) == before
-
-
-def test_rows_of_ten_minutes_are_packed_by_six_hours(cast: Cast) -> None:
-    workload = a_training(cast, pods=1)
-    record_minutes(cast, 370, 300)
-    before = list_all_use(workload)
-    for _ in range(15):
-        compact_until(370)
-    assert count_rows()[rows.PACKED[Resolution.TEN_MINUTES]] == 2
-    assert list_all_use(workload) == before
-
-
-@pytest.mark.parametrize(("since", "until"), [(0, 1), (12, 17), (9, 11), (19, 21), (25, 40)])
-def test_any_part_is_read_of_packed_rows(cast: Cast, since: int, until: int) -> None:
-    workload = a_training(cast, pods=1)
-    record_minutes(cast, 40)
-    part = (NOW + timedelta(minutes=since), NOW + timedelta(minutes=until))
-    before = [at for at, _ in load(workload, Resolution.RAW, *part)]
-    compact_until(25)
-    assert before == list(range(60 * since, 60 * until, 30))
-    assert [at for at, _ in load(workload, Resolution.RAW, *part)] == before
-
-
-def test_what_is_packed_is_read_in_one_query(
-    cast: Cast, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    workload = a_training(cast, pods=1)
-    record_minutes(cast, 25)
-    compact_until(25)
-    assert workload.metric_series
-    with django_assert_num_queries(1):
-        assert len(list_use(workload)) == 50
-
-
-def test_packing_goes_on_where_it_ended(cast: Cast) -> None:
-    workload = a_training(cast, pods=1)
-    record_minutes(cast, 75)
-    before = list_all_use(workload)
-    number = rows.PACKED[Resolution.RAW]
-    for packed in (2, 4, 6, 7, 7):
-        compact_until(75)
-        assert count_rows()[number] == 2 * packed
-    # As if it had been killed before it noted how far it came.
-    MetricRollup.objects.filter(resolution=number).update(until=int(NOW.timestamp()))
-    for _ in range(4):
-        compact_until(75)
-    assert count_rows()[number] == 2 * 7
-    assert list_all_use(workload) == before
-
-
-def test_a_frame_that_comes_after_the_packing_is_read(cast: Cast) -> None:
-    workload = a_training(cast, pods=1)
-    record_minutes(cast, 20)
-    compact_until(20)
-    key = workload.metric_series.pk
-    for minute in (0, 5):
-        at = int(NOW.timestamp()) + 60 * minute + 7
-        rows.append_frames(Resolution.RAW, at, {key: encode_frame(7, {1: {GPU_USE: 50.0}})})
-    assert {7, 307} <= {at for at, _ in list_use(workload)}
-    assert len(list_use(workload)) == 42
-    # Packed anew, it is one stream more of the same row.
-    MetricRollup.objects.filter(resolution=rows.PACKED[Resolution.RAW]).delete()
-    compact_until(20)
-    assert len(list_use(workload)) == 42
-    assert 0 not in count_rows()
-
-
-def test_a_damaged_row_is_not_packed_and_stops_no_other(cast: Cast) -> None:
-    workload, other = a_training(cast, pods=1), a_training(cast, "other", pods=1)
-    record_minutes(cast, 15, 30, "train1-worker-0", "other-worker-0")
-    before, start = list_use(workload), int(NOW.timestamp()) // 60
-    damaged = MetricRow.objects.filter(series=other.metric_series.pk, start=start + 5)
-    damaged.update(data=b"\x01\x02\x03")
-    compact_until(15)
-    assert count_rows()[rows.PACKED[Resolution.RAW]] == 2
-    assert list_use(workload) == before
-    assert len(list_use(other)) == 28
-
-
-@pytest.mark.parametrize(
-    "data", [b"", b"\x01\x02\x03", zlib.compress(bytes(frames.MAX_UNPACKED + 2))]
-)
-def test_a_packed_row_that_is_damaged_is_left_out(cast: Cast, data: bytes) -> None:
-    workload, other = a_training(cast, pods=1), a_training(cast, "other", pods=1)
-    record_minutes(cast, 15, 30, "train1-worker-0", "other-worker-0")
-    compact_until(15)
-    MetricRow.objects.filter(
-        resolution=rows.PACKED[Resolution.RAW], series=other.metric_series.pk
-    ).update(data=data)
-    assert len(list_use(workload)) == 30
-    assert len(list_use(other)) == 10
-
-
-def test_what_another_process_packs_meanwhile_is_packed_once(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workload = a_training(cast, pods=1)
-    record_minutes(cast, 15)
-    before = list_all_use(workload)
-    pack_rows = frames.pack_rows
-    others = [compact_until]
-
-    def pack_late(given: Iterable[tuple[int, bytes]]) -> bytes:
-        packed = pack_rows(given)
-        if others:
-            others.pop()(15)
-        return packed
-
-    monkeypatch.setattr(compaction, "pack_rows", pack_late)
-    compact_until(15)
-    assert not others
-    assert count_rows()[rows.PACKED[Resolution.RAW]] == 2
-    assert list_all_use(workload) == before
-
-
-def test_packed_rows_are_deleted_when_all_of_them_is_too_old(cast: Cast) -> None:
-    workload = a_training(cast, pods=1)
-    record_minutes(cast, 40)
-    compact_until(40)
-    rollups.delete_old_rows(NOW + timedelta(hours=6, minutes=19))
-    assert list_use(workload)[0][0] == 600
-    rollups.delete_old_rows(NOW + timedelta(hours=6, minutes=20))
-    assert list_use(workload)[0][0] == 1200
-    rollups.delete_old_rows(NOW + timedelta(days=1))
-    assert list_use(workload) == []
-
-
-def test_nothing_is_packed_before_the_coarser_figures_are_made(cast: Cast) -> None:
-    a_training(cast, pods=1)
-    compact_until(60)
-    assert not MetricRollup.objects.exists()
-    roll_up_until(0)
-    for minute in range(30):
-        record(cast, NOW + timedelta(minutes=minute), {"train1-worker-0": 50.0})
-    compact_until(60)
-    assert set(count_rows()) == {0}
 
 
 def test_many_rows_are_appended_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
