@@ -6,6 +6,7 @@ Each open stream costs the process something for as long as it lives.
 import itertools
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -15,6 +16,10 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 Piece = TypeVar("Piece", str, bytes)
+
+# Downloads wait here for an object store: in the event loop's few threads, live logs would wait
+# behind them.
+_piece_makers = ThreadPoolExecutor(max_workers=8, thread_name_prefix="pieces")
 
 
 class PieceResponse(StreamingHttpResponse):
@@ -34,7 +39,7 @@ async def send_pieces(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
             close_old_connections()
 
     # One thread hop for each piece.
-    step = sync_to_async(take, thread_sensitive=False)
+    step = sync_to_async(take, thread_sensitive=False, executor=_piece_makers)
     while (piece := await step()) is not None:
         if piece:
             yield piece
