@@ -93,7 +93,7 @@ class ClusterAccess:
         if there is one.
         """
         try:
-            context = ssl.create_default_context(cadata=self.ca)
+            context = trust_authority(self.ca)
         except (ssl.SSLError, ValueError, TypeError):  # the last for what is not ASCII
             raise BadKubeconfig(
                 "The certificate authority is no PEM certificate. Give the one that signed the "
@@ -229,6 +229,18 @@ def _check_server(server: str) -> None:
             "The cluster's address starts with http, so credentials would travel in the clear. "
             "Give its https address."
         )
+
+
+def trust_authority(ca: str | None) -> ssl.SSLContext:
+    """Return a TLS context that trusts an authority in PEM form, or those of the system.
+
+    Raises SSLError, ValueError or TypeError for what is no PEM.
+    """
+    context = ssl.create_default_context(cadata=ca)
+    # From Python 3.13 on certificates without key identifiers are refused by default, as those of
+    # Amazon's EKS are; kubectl takes them.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
 
 
 def load_client_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from clusters.kube.access import BadKubeconfig, load_client_certificate
+from clusters.kube.access import BadKubeconfig, load_client_certificate, trust_authority
 
 MAX_HEADERS = 16
 MAX_TEXT = 4096
@@ -99,7 +99,7 @@ class SignIn(msgspec.Struct, frozen=True, omit_defaults=True):
     def build_tls_context(self) -> ssl.SSLContext:
         """Return what connections are secured with. Raises ValueError for what is no PEM."""
         try:
-            context = ssl.create_default_context(cadata=self.ca or None)
+            context = trust_authority(self.ca or None)
         except (ssl.SSLError, ValueError, TypeError):  # the last for what is not ASCII
             raise ValueError("The certificate authority is no certificate in PEM form.") from None
         if self.way is SignInWay.CERTIFICATE:
