@@ -36,24 +36,39 @@ CERTIFICATE = (
     '{{ required "ingress.tlsSecret is empty: name the Secret with the certificate of the host." '
     ".Values.ingress.tlsSecret }}"
 )
+SERVICE_HOST = "muster.{{ .Release.Namespace }}.svc"
+"""The name by which a Prometheus in the cluster asks for figures."""
 SECRETS = (
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
     "MUSTER_ADMIN_PASSWORD",
     "MUSTER_DATABASE_URL",
     "MUSTER_ENCRYPTION_KEYS",
+    "MUSTER_METRICS_TOKEN",
+    "MUSTER_OIDC_CLIENT_SECRET",
     "MUSTER_REDIS_URL",
     "MUSTER_SECRET_KEY",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
 )
 """Settings that stand in the Secret: others can be read by whoever may read ConfigMaps."""
 LOG_STORE = "MUSTER_LOG_STORAGE"
 CHECKSUM = "{{ print .Values.host .Values.logs.store (toYaml .Values.settings) | sha256sum }}"
 _LINE = "@line "
 """Begins a key or an item that stands for a line of the template instead of for YAML."""
-_WITH_CLAIM, _WITH_ACCESS, _END = (
+_WITH_CLAIM, _WITH_ACCESS, _WITH_CLASSES, _END = (
     "{{- if not .Values.logs.store }}",
     "{{- if .Values.clusterAccess }}",
+    "{{- if and .Values.clusterAccess .Values.priorityClasses }}",
     "{{- end }}",
 )
 _LOG_VOLUME = "logs"
+# Of a number in a file of values Helm knows no digits: 20260101 would be the tag 2.0260101e+07.
+_REFUSE_NUMBER = """\
+{{- if kindIs "float64" .Values.image.tag }}
+{{- fail "image.tag is a number: write it in quotes." }}
+{{- end }}
+"""
 
 HEAD = "# Made by scripts/helm_chart.py from deploy/kustomize: change it there.\n"
 
@@ -64,6 +79,7 @@ VALUES = """\
 image:
   # Such as {repository}; there is no default.
   repository: ""
+  # A text: in quotes where it has digits only.
   tag: "{tag}"
 
 # The name under which people reach the console, such as {host}; there is no default.
@@ -92,8 +108,12 @@ logs:
 # Whether workloads may run in this cluster too: the ClusterRole for it, and priority classes.
 clusterAccess: true
 
-# Other settings, MUSTER_... as docs/settings.md has them, as texts. Those that other values or the
-# Secret set are refused here.
+# Whether these classes are made with it. Where the cluster has one of their names, Helm refuses
+# them: with false, Muster makes those that are missing when it makes a project there.
+priorityClasses: true
+
+# Other settings, MUSTER_... as docs/settings.md has them. Those that other values set, and secrets,
+# are refused here.
 settings: {{}}
 
 # Beat is one, always. With one pod of a kind, a drain of its node has to be forced.
@@ -277,7 +297,7 @@ def _put_values(obj: Object) -> None:
 
 def _put_settings(config: Object) -> None:
     config["metadata"]["name"] = SETTINGS_NAME
-    config["data"]["MUSTER_ALLOWED_HOSTS"] = HOST
+    config["data"]["MUSTER_ALLOWED_HOSTS"] = f"{HOST},{SERVICE_HOST}"
     fixed = " ".join(f'"{each}"' for each in sorted({*config["data"], LOG_STORE}))
     secret = " ".join(f'"{each}"' for each in SECRETS)
     config["data"] |= _lines(
@@ -293,7 +313,10 @@ def _put_settings(config: Object) -> None:
         '{{- fail (printf "settings.%s is a secret: put it into the Secret that the value secret '
         'names." $name) }}',
         _END,
-        "  {{ $name }}: {{ $value | quote }}",
+        '{{- if not (kindIs "invalid" $value) }}',
+        # As JSON a large number has all its digits, and no exponent.
+        '  {{ $name }}: {{ kindIs "string" $value | ternary $value (toJson $value) | quote }}',
+        _END,
         _END,
     )
 
@@ -361,8 +384,12 @@ def _write_template(obj: Object) -> str:
     lines = (line for line in text.splitlines() if line.strip() != ": null")
     written = "".join(f"{_unpack_line(line)}\n" for line in lines)
     match obj["kind"]:
-        case "ClusterRole" | "ClusterRoleBinding" | "PriorityClass":
+        case "ClusterRole" | "ClusterRoleBinding":
             return f"{_WITH_ACCESS}\n{written}{_END}\n"
+        case "PriorityClass":
+            return f"{_WITH_CLASSES}\n{written}{_END}\n"
+        case "Job":
+            return f"{_REFUSE_NUMBER}{written}"
         case "PersistentVolumeClaim":
             return f"{_WITH_CLAIM}\n{written}{_END}\n"
     return written

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import yaml
@@ -18,6 +19,8 @@ CHART = DEPLOY / "helm"
 
 _ACTION = re.compile(r"(\s*)\{\{(-?) (.*?) (-?)\}\}(\s*)", re.DOTALL)
 _WORD = re.compile(r'\(|\)|\||"[^"]*"|[^\s()|]+')
+_FIRST_EXPONENT = 6
+"""From how many digits behind the first on Go writes a number with an exponent."""
 EXAMPLE_VALUES: Object = {
     "image": {"repository": "registry.example.org/muster"},
     "host": "muster.example.org",
@@ -188,7 +191,27 @@ def _evaluate_operand(words: list[str], scope: Scope) -> Any:
 
 
 def _to_text(value: Any) -> str:
-    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return {True: "true", False: "false"}[value]
+    return _format_number(value) if isinstance(value, int | float) else str(value)
+
+
+def _format_number(number: float) -> str:
+    """Format a number as Go does: those of a file of values are floats there."""
+    exact = Decimal(repr(float(number))).normalize()
+    exponent = exact.adjusted()
+    if -4 <= exponent < _FIRST_EXPONENT:
+        return f"{exact:f}"
+    return f"{exact.scaleb(-exponent):f}e{exponent:+03d}"
+
+
+def _find_kind(value: Any) -> str:
+    """Return the kind of a value as Go calls it, of those that the chart asks for."""
+    if value is None:
+        return "invalid"
+    if isinstance(value, bool):
+        return "bool"
+    return "float64" if isinstance(value, int | float) else "string"
 
 
 def _write_yaml(value: Any) -> str:
@@ -210,7 +233,11 @@ def _refuse_values(sentence: str) -> Any:
 
 
 _FUNCTIONS: dict[str, Any] = {
+    "and": lambda *values: all(values),
     "fail": _refuse_values,
+    "kindIs": lambda kind, value: _find_kind(value) == kind,
+    "ternary": lambda one, other, is_one: one if is_one else other,
+    "toJson": json.dumps,
     "has": lambda value, values: value in values,
     "list": lambda *values: list(values),
     "not": lambda value: not value,

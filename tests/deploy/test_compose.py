@@ -71,7 +71,12 @@ def test_volumes_are_declared() -> None:
 
 def test_no_secret_is_in_the_file_and_the_documented_settings_are_all_that_is_missing() -> None:
     known = {f"{options.PREFIX}{name.upper()}" for name in options.Options.model_fields}
-    given = {name for service in SERVICES.values() for name in service.get("environment", {})}
+    given = {
+        name
+        for service in SERVICES.values()
+        for name, value in service.get("environment", {}).items()
+        if value
+    }
     assert not [name for name in given if "KEY" in name or "PASSWORD" in name]
     told = set(re.findall(r"^([A-Z_]+)=", blocks("## With Compose")[0], re.MULTILINE))
     assert {name for name in given | told if name.startswith(options.PREFIX)} <= known
@@ -83,6 +88,20 @@ def test_no_secret_is_in_the_file_and_the_documented_settings_are_all_that_is_mi
         "MUSTER_ENCRYPTION_KEYS",
         "MUSTER_ALLOWED_HOSTS",
     }
+
+
+def test_the_database_is_not_given_the_keys() -> None:
+    for name in ("postgres", "redis"):
+        service = SERVICES[name]
+        hidden = {key for key, value in service.get("environment", {}).items() if value == ""}
+        assert (
+            "env_file" not in service
+            or {
+                "MUSTER_SECRET_KEY",
+                "MUSTER_ENCRYPTION_KEYS",
+            }
+            <= hidden
+        )
 
 
 def test_git_does_not_take_the_file_of_secrets() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from console.options import PREFIX, Options
 from scripts import helm_chart
 from tests.deploy.documented import PRODUCTION, blocks
 from tests.deploy.helm_rendering import (
@@ -21,6 +22,7 @@ from tests.deploy.helm_rendering import (
     render_template,
 )
 from tests.deploy.rendering import (
+    DEPLOY,
     Object,
     needs_kubectl,
     of_kind,
@@ -105,7 +107,7 @@ def test_values_reach_what_they_are_for() -> None:
     ingress = of_kind(objects, "Ingress")["muster"]["spec"]
     assert ingress["rules"][0]["host"] == ingress["tls"][0]["hosts"][0] == "jobs.example.com"
     settings = of_kind(objects, "ConfigMap")["muster-settings"]["data"]
-    assert settings["MUSTER_ALLOWED_HOSTS"] == "jobs.example.com"
+    assert settings["MUSTER_ALLOWED_HOSTS"] == "jobs.example.com,muster.muster.svc"
     assert settings["MUSTER_LOG_BYTES"] == "1099511627776"
     claim = of_kind(objects, "PersistentVolumeClaim")["muster-logs"]["spec"]
     assert claim["storageClassName"] == "nfs"
@@ -138,6 +140,12 @@ def test_an_object_store_needs_no_volume() -> None:
 def test_a_cluster_that_only_holds_the_console_gives_it_no_rights() -> None:
     kinds = {each["kind"] for each in render_chart(clusterAccess=False)}
     assert not kinds & {"ClusterRole", "ClusterRoleBinding", "PriorityClass"}
+
+
+def test_a_cluster_that_has_the_priority_classes_keeps_its_own() -> None:
+    kinds = {each["kind"] for each in render_chart(priorityClasses=False)}
+    assert "PriorityClass" not in kinds
+    assert {"ClusterRole", "ClusterRoleBinding"} <= kinds
 
 
 def test_each_release_prepares_the_database_with_a_job_of_its_own() -> None:
@@ -184,6 +192,41 @@ def test_a_setting_is_not_given_twice() -> None:
 def test_a_secret_is_no_setting(name: str) -> None:
     with pytest.raises(RefusedValues, match=f"settings.{name} is a secret"):
         render_chart(settings={name: "x"})
+
+
+def test_each_option_that_is_a_secret_stands_in_the_secret() -> None:
+    secret = {
+        name for name in Options.model_fields if re.search("(secret|token|keys?|word)$", name)
+    }
+    urls = {"database_url", "redis_url"}
+    names = {f"{PREFIX}{name.upper()}" for name in secret | urls}
+    assert names == {each for each in helm_chart.SECRETS if each.startswith(PREFIX)}
+
+
+def test_a_setting_that_is_a_number_keeps_its_digits() -> None:
+    given = {"MUSTER_LOG_BYTES": 21474836480, "MUSTER_KUBE_RATE": 0.5, "MUSTER_DEBUG": False}
+    settings = of_kind(render_chart(settings=given | {"MUSTER_HOST": None}), "ConfigMap")
+    data = settings["muster-settings"]["data"]
+    assert {name: data[name] for name in given} == {
+        "MUSTER_LOG_BYTES": "21474836480",
+        "MUSTER_KUBE_RATE": "0.5",
+        "MUSTER_DEBUG": "false",
+    }
+    assert "MUSTER_HOST" not in data
+
+
+@pytest.mark.parametrize("tag", [20260101, 1.1])
+def test_a_tag_that_is_a_number_is_refused(tag: float) -> None:
+    with pytest.raises(RefusedValues, match=r"^image\.tag is a number: write it in quotes\.$"):
+        render_chart(image={"tag": tag})
+
+
+def test_the_target_of_the_scrape_is_a_name_that_the_console_answers_to() -> None:
+    scrape = (DEPLOY / "monitoring" / "scrape-config.yaml").read_text()
+    [config, _] = yaml.safe_load_all(scrape)
+    [[target]] = [each["targets"] for each in config["spec"]["staticConfigs"]]
+    settings = of_kind(render_chart(), "ConfigMap")["muster-settings"]["data"]
+    assert target in settings["MUSTER_ALLOWED_HOSTS"].split(",")
 
 
 def test_the_notes_say_for_how_long_the_password_is_there() -> None:

@@ -180,11 +180,10 @@ def test_the_service_and_the_ingress_lead_to_the_web_process(place: str) -> None
         "name": "muster",
         "port": {"name": service["ports"][0]["name"]},
     }
-    assert (
-        ingress["rules"][0]["host"]
-        == ingress["tls"][0]["hosts"][0]
-        == settings(place)["MUSTER_ALLOWED_HOSTS"]
-    )
+    [rule] = ingress["rules"]
+    assert ingress["tls"][0]["hosts"] == [rule["host"]]
+    # The Service's own name, too, which a Prometheus of the cluster asks.
+    assert settings(place)["MUSTER_ALLOWED_HOSTS"].split(",") == [rule["host"], "muster.muster.svc"]
 
 
 @pytest.mark.parametrize("place", CONSOLES)
