@@ -86,6 +86,8 @@ class FrameworkAdapter:
     """Those that it also writes for an elastic workload."""
     runtime: str = ""
     """The label that Trainer's runtimes for it bear."""
+    runtime_variables: frozenset[str] = frozenset()
+    """The environment variables that Trainer writes beside `operator_variables`."""
     note: str = ""
     """What a page says of it before it is chosen."""
 

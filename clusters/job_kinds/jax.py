@@ -24,5 +24,14 @@ JAX = FrameworkAdapter(
         ("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")
     ),
     runtime="jax",
+    runtime_variables=frozenset(
+        (
+            "JAX_NUM_PROCESSES",
+            "JAX_PROCESS_ID",
+            "JAX_COORDINATOR_ADDRESS",
+            "JAX_COORDINATOR_PORT",
+            "JAX_DISTRIBUTED_BACKEND",
+        )
+    ),
     note="JAX has workers only: they are all alike, and the first of them coordinates.",
 )

@@ -25,5 +25,8 @@ XGBOOST = FrameworkAdapter(
     ),
     options=("data_delivery",),
     runtime="xgboost",
+    runtime_variables=frozenset(
+        ("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")
+    ),
     note="XGBoost has a master, which is rank 0, beside its workers.",
 )

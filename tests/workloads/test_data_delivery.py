@@ -108,7 +108,7 @@ def test_several_runs_are_not_one_training() -> None:
 
 
 def test_no_volume_hides_what_is_prepared() -> None:
-    volumes = (EmptyDir(path="/muster-delivery/"),)
+    volumes = (EmptyDir(path="/./muster-delivery/"),)
     spec = train1(setup=replace(train1().setup, volumes=volumes))
     assert find_fields(spec) == []
     assert find_fields(replace(spec, data_delivery=FOUR)) == ["setup.volumes"]

@@ -37,6 +37,7 @@ from workloads.specs import (
     MasterChanges,
     Setup,
     Spec,
+    Variable,
     VolumeAccess,
     find_problems,
 )
@@ -211,6 +212,11 @@ UNSAYABLE = {
         )
     ),
     "name": train1(name="a" * 49),
+    "setup.environment.variables.0.name": train1(
+        framework=Framework.JAX,
+        configuration=Configuration.WORKERS_ONLY,
+        setup=Setup(Environment("train:1", variables=(Variable("JAX_PROCESS_ID", "0"),))),
+    ),
 }
 
 
@@ -218,6 +224,15 @@ UNSAYABLE = {
 def test_what_a_trainjob_cannot_say_is_refused_by_field(field: str) -> None:
     assert [problem.field for problem in find_refusals(UNSAYABLE[field], TRAINER)] == [field]
     assert find_refusals(UNSAYABLE[field], Capabilities(known=False)) == ()
+
+
+def test_a_variable_that_only_trainer_sets_can_be_chosen_elsewhere() -> None:
+    environment = Environment("train:1", variables=(Variable("DMLC_TASK_ID", "0"),))
+    spec = train1(framework=Framework.XGBOOST, setup=Setup(environment))
+    assert find_problems(spec) == ()
+    assert find_refusals(spec, OPERATOR) == ()
+    (problem,) = find_refusals(spec, TRAINER)
+    assert problem.text.startswith("The environment variable DMLC_TASK_ID is set by Kubeflow")
 
 
 SHARED = {"portion": Gpus(1, portion=Gpus(1).portion), "memory": Gpus(1, memory="2Gi")}

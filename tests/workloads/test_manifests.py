@@ -30,6 +30,7 @@ from workloads.specs import (
     Preemptibility,
     Priority,
     RestartPolicy,
+    Security,
     Setup,
     Spec,
     VolumeAccess,
@@ -102,10 +103,24 @@ def test_a_standard_workload() -> None:
                 "completions": 3,
                 "parallelism": 3,
                 "backoffLimit": 6,
+                "podFailurePolicy": {
+                    "rules": [
+                        {
+                            "action": "Ignore",
+                            "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+                        }
+                    ]
+                },
                 "template": {"metadata": {"labels": LABELS}, "spec": spec},
             },
         }
     ]
+
+
+def test_restarts_in_place_are_without_the_rule_that_forbids_them() -> None:
+    lifecycle = Lifecycle(restart_policy=RestartPolicy.ON_FAILURE)
+    (job,) = objects(one_pod(lifecycle=lifecycle))
+    assert job["spec"].keys() == {"completions", "parallelism", "backoffLimit", "template"}
 
 
 def test_everything_that_a_pod_can_be_asked_to_be() -> None:
@@ -286,6 +301,23 @@ def test_a_prefix_is_no_way_to_a_variable() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("security", "user"),
+    [
+        (Security(non_root=True), {"runAsUser": 65534}),
+        (Security(non_root=True, uid=1000), {}),
+        (Security(), {}),
+    ],
+)
+def test_a_bucket_is_fetched_by_no_root_where_root_is_forbidden(
+    security: Security, user: Object
+) -> None:
+    setup = replace(train1().setup, volumes=(S3(path="/d", bucket="data"),), security=security)
+    (job,) = objects(train1(setup=setup))
+    (fetcher,) = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["initContainers"]
+    assert fetcher["securityContext"] == {"allowPrivilegeEscalation": False, **user}
+
+
 def test_workers_only_have_a_rendezvous() -> None:
     (job,) = objects(train1(configuration=Configuration.WORKERS_ONLY, workers=4))
     assert job["spec"]["pytorchReplicaSpecs"].keys() == {"Worker"}
@@ -301,6 +333,7 @@ def test_an_elastic_workload_starts_with_its_minimum_as_a_gang() -> None:
     (job,) = objects(train1(elastic=ElasticSettings(2, 6)))
     policy = job["spec"]["elasticPolicy"]
     assert (policy["minReplicas"], policy["maxReplicas"]) == (2, 6), "the master is among them"
+    assert policy["rdzvHost"] == "train1-master-0", "a worker may go while the master stays"
     (alone,) = objects(
         train1(elastic=ElasticSettings(1, 5), configuration=Configuration.WORKERS_ONLY)
     )
@@ -308,11 +341,25 @@ def test_an_elastic_workload_starts_with_its_minimum_as_a_gang() -> None:
         alone["spec"]["elasticPolicy"]["minReplicas"],
         alone["spec"]["elasticPolicy"]["maxReplicas"],
     ) == (1, 5)
+    assert "rdzvHost" not in alone["spec"]["elasticPolicy"], "they meet at the first worker"
     worker = job["spec"]["pytorchReplicaSpecs"]["Worker"]
     assert worker["replicas"] == 2
     assert worker["template"]["spec"]["containers"][0]["env"] == [
         {"name": "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "value": "1"}
     ]
+
+
+def test_parameter_servers_take_no_parts_of_gpus_either() -> None:
+    extended = (ExtendedResource("nvidia.com/mig-1g.5gb", "1"), ExtendedResource("rdma/hca", "1"))
+    setup = replace(train1().setup, compute=Compute(cpu_request="2", extended=extended))
+    (job,) = objects(train1(framework=Framework.TENSORFLOW, setup=setup, parameter_servers=1))
+    replicas = job["spec"]["tfReplicaSpecs"]
+    limits = {
+        name: replica["template"]["spec"]["containers"][0]["resources"]["limits"]
+        for name, replica in replicas.items()
+    }
+    whole = {"nvidia.com/mig-1g.5gb": "1", "rdma/hca": "1"}
+    assert limits == {"Chief": whole, "Worker": whole, "PS": {"rdma/hca": "1"}}
 
 
 def test_what_a_failure_of_jax_leaves_running_is_removed() -> None:

@@ -14,9 +14,11 @@ from workloads.manifests import build_objects, build_selector
 from workloads.specs import (
     Compute,
     Configuration,
+    ElasticSettings,
     Environment,
     Framework,
     Gpus,
+    Lifecycle,
     Setup,
     Spec,
 )
@@ -113,6 +115,53 @@ def test_a_real_cluster_runs_it_to_the_end(api: Api, spec: Spec, path: str, coun
     assert [status for status in order if status in seen] == seen
     assert seen[-2:] == [Status.RUNNING, Status.COMPLETED]
     assert most == count
+
+
+def test_an_elastic_master_trains_alone_while_its_worker_has_no_gpu(api: Api) -> None:
+    setup = Setup(
+        Environment("muster/elastic", args=("--steps", "15", "--slow", "0.1")), Compute(Gpus(4))
+    )
+    spec = train1(name="alone", workers=1, elastic=ElasticSettings(1, 2), setup=setup)
+    (job,) = build_objects(spec, workload_id="w-alone")
+    api.post(LIVE[0][1], job, fieldValidation="Strict").ok(201)
+
+    def list_pods() -> list[Any]:
+        selector = build_selector("w-alone")
+        found = api.get("/api/v1/namespaces/team-a/pods", labelSelector=selector).ok()["items"]
+        return list(found)
+
+    def has_the_master_alone() -> bool:
+        phases = {pod["metadata"]["name"]: pod["status"]["phase"] for pod in list_pods()}
+        return phases == {"alone-master-0": "Running", "alone-worker-0": "Pending"}
+
+    def find_end() -> Any:
+        told = derive_status(api.get(f"{LIVE[0][1]}/alone").ok(), list_pods())
+        return told.status if told.status in (Status.COMPLETED, Status.FAILED) else None
+
+    eventually(has_the_master_alone)
+    assert eventually(find_end) is Status.COMPLETED
+
+
+def test_a_pod_that_was_taken_costs_no_try(api: Api) -> None:
+    command = (sys.executable, "-c", "import time; time.sleep(600)")
+    setup = Setup(Environment("x", command=command))
+    spec = one_pod(name="taken", lifecycle=Lifecycle(backoff_limit=0), setup=setup)
+    (job,) = build_objects(spec, workload_id="w-taken")
+    api.post(LIVE[1][1], job, fieldValidation="Strict").ok(201)
+    pods = "/api/v1/namespaces/team-a/pods"
+
+    def find_running_pod() -> Any:
+        found = api.get(pods, labelSelector=build_selector("w-taken")).ok()["items"]
+        running = (pod["metadata"]["name"] for pod in found if pod["status"]["phase"] == "Running")
+        return next(running, None)
+
+    first = eventually(find_running_pod)
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": first}}
+    api.post(f"{pods}/{first}/eviction", eviction).ok(201)
+    eventually(lambda: find_running_pod() not in (None, first))
+    status = api.get(f"{LIVE[1][1]}/taken").ok()["status"]
+    assert "conditions" not in status
+    assert "failed" not in status
 
 
 def test_a_job_too_large_for_the_cluster_is_pending(api: Api) -> None:

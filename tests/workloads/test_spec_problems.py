@@ -344,8 +344,18 @@ REFUSED = [
         "setup.environment.variables.0.key",
         "pod field",
     ),
+    (
+        environment(
+            variables=(
+                Variable("A", source=VariableSource.POD_FIELD, key="metadata.labels['a/b/c']"),
+            )
+        ),
+        "setup.environment.variables.0.key",
+        "a domain in lower case before the slash",
+    ),
     (environment(args=("a",) * 257), "setup.environment.args", "at most 256"),
     (environment(args=("a" * 30_000,) * 9), "setup.environment.variables", "together"),
+    (environment(args=("界" * 30_000,) * 3), "setup.environment.variables", "262,144 bytes"),
     (compute(cpu_request="100MB"), "setup.compute.cpu_request", "such as 500m"),
     (compute(memory_request="100MB"), "setup.compute.memory_request", "without the B"),
     (compute(memory_request="1K"), "setup.compute.memory_request", "such as"),
@@ -356,6 +366,11 @@ REFUSED = [
         compute(cpu_request="2", cpu_limit="1500m"),
         "setup.compute.cpu_limit",
         "The CPU limit must not be below the request, 2.",
+    ),
+    (
+        compute(memory_request="1.1Gi"),
+        "setup.compute.memory_request",
+        "a whole number, and 1.1Gi is 1181116006.4: write it in a smaller unit, such as 1127Mi.",
     ),
     (compute(memory_limit="65Ti"), "setup.compute.memory_limit", "from 1Mi to 64Ti"),
     (compute(gpus=Gpus(-1)), "setup.compute.gpus.devices", "GPU devices per pod"),
@@ -389,7 +404,7 @@ REFUSED = [
     (
         compute(extended=(ExtendedResource("a/b", "1.5"),)),
         "setup.compute.extended.0.quantity",
-        "multiple of 1",
+        "The quantity of extended resource 1 must be a whole number.",
     ),
     (
         setup(volumes=(EmptyDir(path="a"),)),
@@ -397,6 +412,12 @@ REFUSED = [
         "The container path of volume 1 (empty directory) must start with /.",
     ),
     (setup(volumes=(EmptyDir(path="/"),)), "setup.volumes.0.path", "root"),
+    (setup(volumes=(EmptyDir(path="//."),)), "setup.volumes.0.path", "root"),
+    (
+        setup(volumes=(EmptyDir(path="/a"), EmptyDir(path="/./a//"))),
+        "setup.volumes.1.path",
+        "The container path /a must be given once only.",
+    ),
     (setup(volumes=(EmptyDir(path="/a/../b"),)), "setup.volumes.0.path", ".."),
     (setup(volumes=(EmptyDir(path="/a"), EmptyDir(path="/a/"))), "setup.volumes.1.path", "once"),
     (
@@ -442,6 +463,11 @@ REFUSED = [
     ),
     (
         setup(labels=(Pair("kai.scheduler/node-pool", "b"),)),
+        "setup.labels.0.key",
+        "is set by Muster or the cluster",
+    ),
+    (
+        setup(labels=(Pair("jobset.sigs.k8s.io/replicatedjob-name", "b"),)),
         "setup.labels.0.key",
         "is set by Muster or the cluster",
     ),

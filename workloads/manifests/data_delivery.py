@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from clusters.job_kinds import JOBS
 from workloads.kube_objects import Object, nested_dict
-from workloads.manifests import keys, pod_templates
+from workloads.manifests import keys, pod_templates, standard
 from workloads.manifests.delivery_variables import KEY_NAME, PORT, DeliveryRole
 from workloads.manifests.placement import HEAVIEST
 from workloads.manifests.pod_templates import Identity
@@ -138,10 +138,7 @@ def _build_job(spec: Spec, identity: Identity, setup: Setup) -> Object:
                             "values": [LOADER_RAISED],
                         },
                     },
-                    {
-                        "action": "Ignore",
-                        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
-                    },
+                    standard.build_disruption_rule(),
                 ]
             },
             "template": _build_template(spec, identity, setup),

@@ -37,7 +37,7 @@ def build_elastic_policy(spec: Spec) -> Object | None:
             return None
         return {"minReplicas": spec.workers, "maxReplicas": spec.workers, "rdzvBackend": "c10d"}
     # torchrun and KAI count the master among the nodes, too.
-    return {
+    policy: Object = {
         "minReplicas": spec.elastic.min_pods,
         "maxReplicas": spec.elastic.max_pods,
         "rdzvBackend": "c10d",
@@ -46,3 +46,7 @@ def build_elastic_policy(spec: Spec) -> Object | None:
         if spec.elastic.max_restarts is None
         else spec.elastic.max_restarts,
     }
+    if spec.has_distinct_first_pod:
+        # By default they meet at worker 0, which may be taken back while the master stays.
+        policy["rdzvHost"] = f"{spec.name}-master-0"
+    return policy

@@ -7,6 +7,17 @@ from workloads.manifests.pod_templates import Identity
 from workloads.specs import RestartPolicy, Spec
 
 
+def build_disruption_rule() -> Object:
+    """Build the rule of a Job by which a pod that was taken from it counts as no failure.
+
+    Otherwise each preemption or drained node would cost a try of the backoff limit.
+    """
+    return {
+        "action": "Ignore",
+        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+    }
+
+
 def build_job(spec: Spec, identity: Identity, kind: JobKind) -> list[Object]:
     """Build a Job.
 
@@ -16,16 +27,21 @@ def build_job(spec: Spec, identity: Identity, kind: JobKind) -> list[Object]:
     template = pod_templates.build_pod_template(
         spec, spec.setup, identity, container=kind.container, rank_0=True
     )
-    template["spec"]["restartPolicy"] = (spec.lifecycle.restart_policy or RestartPolicy.NEVER).value
+    restart_policy = spec.lifecycle.restart_policy or RestartPolicy.NEVER
+    template["spec"]["restartPolicy"] = restart_policy.value
+    body: Object = {
+        "completions": spec.runs,
+        "parallelism": min(spec.runs, spec.parallelism),
+        "backoffLimit": spec.lifecycle.backoff_limit,
+    }
+    if restart_policy is RestartPolicy.NEVER:
+        # Kubernetes refuses it beside restarts in place.
+        body["podFailurePolicy"] = {"rules": [build_disruption_rule()]}
+    body["template"] = template
     job = {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
         "metadata": pod_templates.build_metadata(spec, identity),
-        "spec": {
-            "completions": spec.runs,
-            "parallelism": min(spec.runs, spec.parallelism),
-            "backoffLimit": spec.lifecycle.backoff_limit,
-            "template": template,
-        },
+        "spec": body,
     }
     return [job]

@@ -144,6 +144,7 @@ def find_refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:
                 f"{_describe_remedy('the training operator (v1)')}"
             ),
         )
+    yield from _find_reserved_variables(spec)
     longest = LONGEST_NAME - len(str(spec.pod_count - 1)) + 1
     if len(spec.name) > longest:
         yield Problem(
@@ -153,6 +154,18 @@ def find_refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:
                 f"{len(spec.name)}."
             ),
         )
+
+
+def _find_reserved_variables(spec: Spec) -> Iterator[Problem]:
+    """Yield the person's environment variables that the runtime refuses or overwrites."""
+    reserved = spec.framework.adapter.runtime_variables if spec.framework else frozenset()
+    for index, variable in enumerate(spec.setup.environment.variables):
+        if variable.name in reserved:
+            yield Problem(
+                f"setup.environment.variables.{index}.name",
+                f"The environment variable {variable.name} is set by Kubeflow Trainer, which this "
+                "cluster runs TrainJobs with, and cannot be chosen. Leave it out.",
+            )
 
 
 def _describe_remedy(what: str) -> str:

@@ -31,6 +31,8 @@ its target.
 GIT_SECRET = "/etc/git-secret"  # noqa: S105 - a mount path
 S3_ROOT = "/data"
 S3_REMOTE = "source"
+NOBODY = 65534
+"""The user ID with which rclone runs where its image's own, root, is forbidden."""
 AMAZON = "AWS"
 OTHER = "Other"
 
@@ -197,6 +199,8 @@ def _iterate_fetchers(setup: Setup, images: Images) -> Iterator[Object]:
                     _build_s3_variables(volume),
                     [{"name": name, "mountPath": S3_ROOT}],
                 )
+                if setup.security.non_root and setup.security.uid is None:
+                    fetcher["securityContext"] |= {"runAsUser": NOBODY}
                 yield fetcher | {"args": ["copy", f"{S3_REMOTE}:{place}", S3_ROOT]}
 
 

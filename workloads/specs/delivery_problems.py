@@ -88,4 +88,4 @@ def _lower_first(title: str) -> str:
 
 
 def _covers_spill_path(volume: Volume) -> bool:
-    return f"{volume.path.rstrip('/')}/".startswith(f"{SPILL_PATH}/")
+    return f"{value_rules.normalize_path(volume.path)}/".startswith(f"{SPILL_PATH}/")

@@ -36,8 +36,10 @@ from workloads.specs.volume_problems import find_volume_problems
 from workloads.training_progress import VARIABLE as PROGRESS_PATTERN
 from workloads.training_progress import check_own_pattern
 
-MAX_COMMAND_CHARACTERS = 256 * 1024
-"""The most characters of command, arguments and variables together: a process cannot be given more.
+MAX_COMMAND_BYTES = 256 * 1024
+"""The most bytes of command, arguments and variables together.
+
+A job has them up to three times, and a cluster takes no object of 1.5 MiB.
 """
 MAX_PAIRS_BYTES = 128 * 1024
 MAX_INT32 = 2**31 - 1
@@ -127,11 +129,11 @@ def _check_environment(environment: Environment) -> Iterator[FieldProblem]:
         *environment.args,
         *(variable.name + variable.value for variable in environment.variables),
     ]
-    if sum(map(len, texts)) > MAX_COMMAND_CHARACTERS:
+    if sum(len(text.encode(errors="replace")) for text in texts) > MAX_COMMAND_BYTES:
         yield (
             "variables",
             "Command, arguments and environment variables",
-            f"must have at most {MAX_COMMAND_CHARACTERS:,} characters together",
+            f"must have at most {MAX_COMMAND_BYTES:,} bytes together",
         )
 
 

@@ -19,6 +19,7 @@ from workloads.specs.choices import (
     VolumeAccess,
 )
 from workloads.specs.pod_setup import Compute, Environment, Gpus, Setup
+from workloads.specs.value_rules import is_gpu_resource
 
 Part = TypeVar("Part")
 
@@ -275,8 +276,10 @@ class Spec:
 
     @property
     def parameter_server_setup(self) -> Setup:
-        """Return a parameter server's setup: the workers' setup without GPUs."""
-        return replace(self.setup, compute=replace(self.setup.compute, gpus=Gpus()))
+        """Return a parameter server's setup: the workers' setup without GPUs, or parts of them."""
+        compute = self.setup.compute
+        others = (each for each in compute.extended if not is_gpu_resource(each.resource))
+        return replace(self.setup, compute=replace(compute, gpus=Gpus(), extended=tuple(others)))
 
     @property
     def data_worker_setup(self) -> Setup:

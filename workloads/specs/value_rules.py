@@ -5,7 +5,7 @@ Each `check_` function returns what is wrong in words that follow the value's na
 """
 
 import re
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from urllib.parse import SplitResult, urlsplit
 
 from workloads import quantities
@@ -26,6 +26,7 @@ _RESERVED_PREFIXES = (
         "pod-group-name",
         "job-name",
     ),
+    *("trainer.kubeflow.org/", "jobset.sigs.k8s.io/"),
     *("kueue.x-k8s.io/", "run.ai/", "runai/"),
 )
 _RESERVED_KEYS = frozenset(
@@ -49,13 +50,19 @@ _SELECTED_BY_FIELD = {"run.ai/type": "the node type", "kai.scheduler/node-pool":
 
 _GPU_VENDORS = ("nvidia.com", "amd.com", "gpu.intel.com", "habana.ai")
 
+_SMALLER_UNITS = {
+    **{"k": "", "M": "k", "G": "M", "T": "G", "P": "T", "E": "P"},
+    **{"Ki": "", "Mi": "Ki", "Gi": "Mi", "Ti": "Gi", "Pi": "Ti", "Ei": "Pi"},
+}
+"""The unit of quantities below each."""
+
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _QUALIFIED_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][-._A-Za-z0-9]*")
 _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _POD_FIELD = re.compile(
-    r"metadata\.(name|namespace|uid|labels\['[^'\s]{1,317}'\]|annotations\['[^'\s]{1,317}'\])"
+    r"metadata\.(name|namespace|uid|(labels|annotations)\['(?P<key>[^'\s]{1,317})'\])"
     r"|spec\.(nodeName|serviceAccountName)|status\.(hostIP|hostIPs|podIP|podIPs)"
 )
 _IMAGE_COMPONENT = r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*"
@@ -161,11 +168,11 @@ def check_config_key(value: str) -> str:
 
 
 def check_pod_field(value: str) -> str:
-    return (
-        ""
-        if _POD_FIELD.fullmatch(value)
-        else "must be the path of a pod field such as metadata.name or status.podIP"
-    )
+    """Check the path of a pod field that a variable may have; that of a label has its key."""
+    field = _POD_FIELD.fullmatch(value)
+    if field is None:
+        return "must be the path of a pod field such as metadata.name or status.podIP"
+    return check_key(field["key"]) if field["key"] else ""
 
 
 def check_key(value: str) -> str:
@@ -249,9 +256,14 @@ def check_mount_path(value: str) -> str:
     """Check a path inside a container where a volume can be mounted."""
     if problem := check_path(value):
         return problem
-    if not value.strip("/"):
+    if normalize_path(value) == "/":
         return "must not be the root directory"
     return "must not contain a colon" if ":" in value else ""
+
+
+def normalize_path(path: str) -> str:
+    """Return an absolute path as a container runtime reads it: without empty parts and dots."""
+    return "/" + "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
 def check_sub_path(value: str) -> str:
@@ -374,8 +386,20 @@ def check_quantity(value: str, *, minimum: str, maximum: str, step: Decimal | No
     if not quantities.parse_quantity(minimum) <= number <= quantities.parse_quantity(maximum):
         return f"must be from {minimum} to {maximum}"
     if step is not None and number % step:
-        return f"must be a multiple of {step}"
+        return f"must be a multiple of {step}" if step != 1 else _describe_fraction(value, number)
     return ""
+
+
+def _describe_fraction(value: str, number: Decimal) -> str:
+    """Describe that a quantity is no whole number, and how to write one that is a little more."""
+    smaller = _SMALLER_UNITS.get(value.lstrip("+.0123456789"))
+    if smaller is None:
+        return "must be a whole number"
+    amount = (number / quantities.parse_quantity(f"1{smaller}")).to_integral_value(ROUND_CEILING)
+    return (
+        f"must be a whole number, and {value} is {quantities.format_number(number)}: write it in a "
+        f"smaller unit, such as {amount}{smaller}"
+    )
 
 
 def check_count(value: int, minimum: int, maximum: int) -> str:

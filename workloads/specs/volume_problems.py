@@ -35,7 +35,7 @@ SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - a mount path
 
 def find_volume_problems(setup: Setup) -> Iterator[FieldProblem]:
     yield from check_length("volumes", "volumes", setup.volumes, MAX_VOLUMES)
-    paths = [volume.path.rstrip("/") for volume in setup.volumes]
+    paths = [value_rules.normalize_path(volume.path) for volume in setup.volumes]
     yield from check_unique("volumes", "container path", paths, "path")
     for index, volume in enumerate(setup.volumes):
         title = f"volume {index + 1} ({volume.noun})"
