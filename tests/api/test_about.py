@@ -5,6 +5,7 @@ them.
 import re
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -14,8 +15,9 @@ from rest_framework.views import APIView
 
 from projects.api.base import ApiView
 from tests.api.calling import Caller
+from tests.at_once import at_once
 from tests.cast import Cast
-from workloads.api.api_description import build_openapi_document
+from workloads.api.api_description import build_openapi_document, generate_document
 
 OPEN = {"api-token", "api-token-device", "api-token-device-claim", "api-not-there"}
 SOME = {"uuid": "9a6a3a54-56f6-4f37-9ba7-4cbb5d4d4f7e", "int": "1", "str": "x"}
@@ -53,9 +55,17 @@ def test_the_description_is_valid_and_made_without_warnings() -> None:
     GENERATOR_STATS.reset()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        build_openapi_document.cache_clear()
+        generate_document.cache_clear()
         validate_schema(build_openapi_document())
     assert not GENERATOR_STATS
+
+
+def test_who_asks_first_at_the_same_moment_gets_the_same_description() -> None:
+    generate_document.cache_clear()
+    documents: list[dict[str, Any]] = []
+    at_once(*[lambda: documents.append(build_openapi_document())] * 4)
+    assert len(documents) == 4
+    assert all(each is documents[0] for each in documents)
 
 
 def test_the_description_has_every_address(cast: Cast) -> None:

@@ -1,5 +1,6 @@
 """The description of the REST API, and the answer at unknown addresses."""
 
+import threading
 from functools import cache
 from typing import Any, NoReturn
 
@@ -20,9 +21,19 @@ class SchemaView(ApiView):
         return Response(build_openapi_document())
 
 
-@cache
+_building = threading.Lock()
+
+
 def build_openapi_document() -> dict[str, Any]:
-    """Return the OpenAPI document of the whole API. Cached."""
+    """Return the OpenAPI document of the whole API; it is made once."""
+    # The generator takes the views' settings away while it reads them: two at once fail.
+    with _building:
+        return generate_document()
+
+
+@cache
+def generate_document() -> dict[str, Any]:
+    """Generate the document from the views. Cached."""
     made: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     return made
 
