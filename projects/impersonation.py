@@ -7,6 +7,7 @@ REST API has no impersonation.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from django.contrib import messages
 from django.contrib.auth import SESSION_KEY, get_user
 from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest, HttpResponse
@@ -30,6 +31,7 @@ sign-on.
 """
 _WRITES_ATTRIBUTE = "writes_when_asked"
 """The attribute that `writes_on_get` sets on a view."""
+_WHY_ENDED = "they are deactivated, or may do what you may not, or your own rights have changed."
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -123,12 +125,12 @@ class ImpersonationMiddleware(MiddlewareMixin):
         if request.path in (reverse("sign-out"), reverse("look-as-end")):
             return None
         looker = request.user
-        impersonated = (
-            find_impersonated_user(looker, request.session) if isinstance(looker, User) else None
-        )
-        if impersonated is None or not isinstance(looker, User):
+        if not isinstance(looker, User):
             del request.session[SESSION_USER_KEY]
             return None
+        impersonated = find_impersonated_user(looker, request.session)
+        if impersonated is None:
+            return _end_or_refuse(request, looker)
         request.looker = looker  # type: ignore[attr-defined]
         request.user = impersonated
         audit.record_impersonator(looker)
@@ -161,6 +163,34 @@ def _may_impersonate(looker: User, impersonated: User) -> bool:
     except NotAllowed:
         return False
     return True
+
+
+def _end_or_refuse(request: HttpRequest, looker: User) -> HttpResponse | None:
+    """End an impersonation that may not go on: with the next page, and with nothing else.
+
+    What an open page sends was meant as the impersonated user. It must not be done as the
+    administrator, nor fill that page with what the administrator sees.
+    """
+    if not _is_page_request(request):
+        return render_refusal(
+            request,
+            NotAllowed(
+                f"You looked at Muster as somebody else, and that has ended: {_WHY_ENDED} Nothing "
+                "was done by this. Load the page again to go on as yourself."
+            ),
+        )
+    end_impersonation(request, looker)
+    messages.warning(request, f"You look as yourself again: {_WHY_ENDED}")
+    return None
+
+
+def _is_page_request(request: HttpRequest) -> bool:
+    """Tell whether a browser goes to a page; scripts and streams of a page accept no HTML."""
+    return (
+        request.method == "GET"
+        and not getattr(request, "htmx", False)
+        and "text/html" in request.headers.get("Accept", "text/html")
+    )
 
 
 def _find_refusal(request: HttpRequest, impersonated: User) -> HttpResponse | None:

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.http import Http404
 
 from console.errors import Clash, NotAllowed, UserError
-from projects import access, audit, granting
+from projects import access, audit, granting, present_password
 from projects.actions import generate_secret, hash_secret, require_name, require_not_expired
 from projects.audit import Event
 from projects.models import PersonalKey, User
@@ -35,9 +35,8 @@ def create_key(
     secret = generate_secret()
     try:
         with transaction.atomic():
-            # Under the lock of the person's row: two at once are counted one after the other, and a
-            # reset of the password, which writes that row, finds every key that was made before it.
-            _require_same_password(owner, User.objects.select_for_update().get(pk=owner.pk))
+            # Under the lock of the person's row two at once are counted one after the other, too.
+            present_password.lock_user(owner)
             if len(owner.personal_keys.values_list("pk")[:MAX_KEYS]) >= MAX_KEYS:
                 raise UserError(
                     f"You have {MAX_KEYS} access keys, and there can be no more. Delete one that "
@@ -135,17 +134,6 @@ def _delete_key(key: PersonalKey, by: User) -> bool:
 def _require_person(user: User) -> None:
     if user.is_service:
         raise NotAllowed("A service account has a secret of its own and no personal access keys.")
-
-
-def _require_same_password(authenticated: User, current: User) -> None:
-    """Check that the user is active and has the password they signed in with.
-
-    Raises NotAllowed: whoever knew a password that was reset meanwhile gets no key.
-    """
-    if not current.is_active or current.password != authenticated.password:
-        raise NotAllowed(
-            "Your password was changed, or you were deactivated, a moment ago. Sign in again."
-        )
 
 
 def _require_may_revoke(user: User, by: User) -> None:

@@ -22,7 +22,7 @@ from qrcode.image.svg import SvgPathFillImage
 
 from console.errors import UserError
 from console.reencryption import Renewal
-from projects import access, audit, granting, sessions, throttle
+from projects import access, audit, granting, present_password, sessions, throttle
 from projects.audit import Event
 from projects.models import User
 from projects.permissions import Entity, Verb
@@ -68,11 +68,11 @@ def render_qr_code(user: User, secret: str) -> str:
 def set_up_factor(user: User, secret: str, code: str) -> Sequence[str]:
     """Turn the second factor on and return the recovery codes, which are not shown again.
 
-    Raises UserError for a wrong code.
+    Raises UserError for a wrong code, and NotAllowed where the password was reset meanwhile.
     """
     with transaction.atomic():
         # The user's row is locked: of two set-ups at once the second must see the first one's.
-        User.objects.select_for_update().get(pk=user.pk)
+        present_password.lock_user(user)
         if is_set(user):
             raise UserError(
                 "You have a second factor already. Remove it first, to set up another one."
@@ -116,12 +116,15 @@ def require_code(user: User, code: str, address: str) -> None:
     """
     attempt_name = f"second factor:{user.pk}"
     # Six digits can be guessed from many addresses: attempts from all of them count together too.
-    throttle.record_attempt(attempt_name, throttle.ANY_ADDRESS)
-    throttle.record_attempt(attempt_name, address)
+    # Both are counted or neither: what is refused at one address tries nothing.
+    with transaction.atomic():
+        attempts = [
+            throttle.record_attempt(attempt_name, each) for each in (throttle.ANY_ADDRESS, address)
+        ]
     if not use_code(user, code):
         raise UserError(WRONG_CODE, field="code")
-    throttle.record_success(attempt_name, throttle.ANY_ADDRESS)
-    throttle.record_success(attempt_name, address)
+    for attempt in attempts:
+        throttle.record_success(attempt)
 
 
 def replace_recovery_codes(user: User) -> Sequence[str]:

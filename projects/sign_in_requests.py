@@ -9,6 +9,7 @@ import secrets
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import Count
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -26,7 +27,7 @@ POLL_SECONDS = 2
 MOST_OF_NETWORK = 20
 """Codes of one address, or one IPv6 network, that wait at once."""
 MOST_REQUESTS = 2000
-"""Codes that wait at once, of all addresses."""
+"""Codes that wait at once, of all addresses; for one more, an address with several gives one up."""
 ENDED = "The code has expired, or was used already. Ask for a new one."
 
 
@@ -40,15 +41,7 @@ def create_request(client: str, request: HttpRequest) -> tuple[SignInRequest, st
     secret = secrets.token_urlsafe(32)
     with transaction.atomic():
         SignInRequest.objects.filter(created_at__lt=timezone.now() - LIFETIME).delete()
-        waiting = SignInRequest.objects.order_by()
-        # Bounded, so that what is counted is too.
-        own = waiting.filter(network=network, user=None)[:MOST_OF_NETWORK]
-        is_full = len(own) == MOST_OF_NETWORK
-        if is_full or len(waiting.values_list("pk")[:MOST_REQUESTS]) == MOST_REQUESTS:
-            raise UserError(
-                "Too many codes wait to be confirmed. Confirm one of them, or wait ten minutes.",
-                status=429,
-            )
+        _require_room(network)
         row = SignInRequest.objects.create(
             secret_digest=_compute_digest(secret),
             code=_generate_code(),
@@ -59,20 +52,51 @@ def create_request(client: str, request: HttpRequest) -> tuple[SignInRequest, st
     return row, secret
 
 
+def _require_room(network: str) -> None:
+    """Make room for one more request of a network. Raises UserError where there is none.
+
+    Somebody who asks from many networks fills all places, and pushes out their own requests only:
+    the oldest one of a network that has most gives way.
+    """
+    requests = SignInRequest.objects.order_by()
+    # Bounded, so that what is counted is too.
+    own = requests.filter(network=network, user=None).values_list("pk")[:MOST_OF_NETWORK]
+    has_room = len(own) < MOST_OF_NETWORK
+    if has_room and len(requests.values_list("pk")[:MOST_REQUESTS]) == MOST_REQUESTS:
+        has_room = _drop_oldest_of_busiest()
+    if not has_room:
+        raise UserError(
+            "Too many codes wait to be confirmed. Confirm one of them, or wait ten minutes.",
+            status=429,
+        )
+
+
+def _drop_oldest_of_busiest() -> bool:
+    """Delete the oldest undecided request of the network with most; tell whether it has several."""
+    waiting = SignInRequest.objects.filter(user=None)
+    by_network = waiting.values("network").annotate(count=Count("pk")).filter(count__gt=1)
+    busiest = by_network.order_by("-count").first()
+    if busiest is None:
+        return False
+    by_age = waiting.filter(network=busiest["network"]).order_by("created_at", "pk")
+    oldest = list(by_age.values_list("pk", flat=True)[:1])
+    return bool(waiting.filter(pk__in=oldest).delete()[0])
+
+
 def find_waiting(code: str, user: User, request: HttpRequest) -> SignInRequest | None:
     """Return the request that a code is of, while it waits to be decided.
 
     Wrong codes are counted: raises TooManyAttempts.
     """
     name, address = f"sign-in-request:{user.pk}", throttle.client_address(request)
-    throttle.record_attempt(name, address)
+    attempt = throttle.record_attempt(name, address)
     row = SignInRequest.objects.filter(
         code=_normalize_code(code),
         user=None,
         created_at__gte=timezone.now() - LIFETIME,
     ).first()
     if row is not None:
-        throttle.record_success(name, address)
+        throttle.record_success(attempt)
     return row
 
 

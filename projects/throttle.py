@@ -1,13 +1,15 @@
 """Throttling of sign-in attempts: after some failures each further one must wait longer.
 
 Nobody is locked out for good. Failures are counted in the database, per name and address and per
-address, so that every process knows them.
+address, so that every process knows them. One name counts for its address only a few times: a
+program that goes on with an old secret keeps nobody else behind the same address waiting.
 """
 
 import hashlib
 import ipaddress
 import math
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import models, transaction
@@ -25,6 +27,8 @@ start at once.
 """
 FREE_FOR_ADDRESS = 100
 """Failures of one address with any names."""
+COUNTED_FOR_ADDRESS = 10
+"""Failures of one name that count for its address; further ones have to wait by the name alone."""
 LONGEST_WAIT = 300
 """Seconds between two attempts at most."""
 ANY_ADDRESS = "*"
@@ -36,6 +40,17 @@ FORGET_AFTER = timedelta(hours=1)
 """How long after the last failure the failures count."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt that was counted; `record_success` takes it back.
+
+    `address_key` is "" where it was not counted for the address.
+    """
+
+    name_key: str
+    address_key: str
 
 
 class TooManyAttempts(UserError):
@@ -57,6 +72,7 @@ def find_client_ip(request: HttpRequest) -> Address | None:
     if settings.OPTIONS.behind_proxy:
         # The proxy appends the address it saw; what stands before that is the client's own claim.
         text = str(request.META.get("HTTP_X_FORWARDED_FOR", text)).rpartition(",")[2].strip()
+        text = _strip_port(text)
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -80,15 +96,15 @@ def client_address(request: HttpRequest) -> str:
     )
 
 
-def record_attempt(name: str, address: str, *, free: int = FREE_FOR_PERSON) -> None:
+def record_attempt(name: str, address: str, *, free: int = FREE_FOR_PERSON) -> Attempt:
     """Count an attempt; call it before the password is checked.
 
     It counts as failed until `record_success` is called. Raises TooManyAttempts, which is not
     counted.
     """
-    limits = {_hash_key(name, address): free} | (
-        {} if address == ANY_ADDRESS else {_hash_key(address): FREE_FOR_ADDRESS}
-    )
+    name_key = _hash_key(name, address)
+    address_key = "" if address == ANY_ADDRESS else _hash_key(address)
+    limits = {name_key: free} | ({address_key: FREE_FOR_ADDRESS} if address_key else {})
     now = timezone.now()
     with transaction.atomic():
         FailedSignIns.objects.filter(last_at__lt=now - FORGET_AFTER).delete()
@@ -98,29 +114,46 @@ def record_attempt(name: str, address: str, *, free: int = FREE_FOR_PERSON) -> N
         )
         # Locked before they are judged: guesses made at the same time are counted one after the
         # other. Always in the order of the keys, so that two attempts cannot deadlock.
-        for row in FailedSignIns.objects.select_for_update().filter(key__in=limits).order_by("key"):
-            remaining = (
-                _compute_wait(row.failures - limits[row.key]) - (now - row.last_at).total_seconds()
-            )
-            if row.failures >= limits[row.key] and remaining > 0:
-                raise TooManyAttempts(math.ceil(remaining))
-        FailedSignIns.objects.filter(key__in=limits).update(
+        rows = FailedSignIns.objects.select_for_update().filter(key__in=limits).order_by("key")
+        failures = {row.key: _require_waited(row, limits[row.key], now) for row in rows}
+        if failures[name_key] >= COUNTED_FOR_ADDRESS:
+            address_key = ""
+        FailedSignIns.objects.filter(key__in={name_key, address_key}).update(
             failures=models.F("failures") + 1, last_at=now
         )
+    return Attempt(name_key, address_key)
 
 
-def record_success(name: str, address: str) -> None:
+def record_success(attempt: Attempt) -> None:
     """Forget the name's failures at this address, and take the attempt off the address."""
-    FailedSignIns.objects.filter(key=_hash_key(name, address)).delete()
-    if address != ANY_ADDRESS:
-        FailedSignIns.objects.filter(key=_hash_key(address), failures__gt=0).update(
-            failures=models.F("failures") - 1
-        )
+    FailedSignIns.objects.filter(key=attempt.name_key).delete()
+    FailedSignIns.objects.filter(key=attempt.address_key, failures__gt=0).update(
+        failures=models.F("failures") - 1
+    )
+
+
+def _require_waited(row: FailedSignIns, limit: int, now: datetime) -> int:
+    """Return the failures of a row. Raises TooManyAttempts where there is still time to wait."""
+    remaining = _compute_wait(row.failures - limit) - (now - row.last_at).total_seconds()
+    if row.failures >= limit and remaining > 0:
+        raise TooManyAttempts(math.ceil(remaining))
+    return row.failures
 
 
 def _compute_wait(surplus: int) -> int:
     """Return the seconds to wait after so many surplus failures: 2, 4, 8 and so on."""
     return min(LONGEST_WAIT, int(2 ** min(16, surplus + 1)))
+
+
+def _strip_port(text: str) -> str:
+    """Return an address without brackets and port, which some proxies add.
+
+    They write 192.0.2.7:51234 or [2001:db8::1]:51234; IPv6 without brackets has no port.
+    """
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    host, _, port = text.rpartition(":")
+    return host if "." in host and port.isdecimal() else text
 
 
 def _hash_key(*parts: str) -> str:

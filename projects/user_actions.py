@@ -6,10 +6,19 @@ Permissions are checked here, and that a system administrator remains.
 import secrets
 
 from django.apps import apps
+from django.contrib.auth.hashers import make_password
 from django.db import IntegrityError, models, transaction
 
 from console.errors import Clash, UserError
-from projects import access, audit, granting, personal_keys, sessions, system_administrators
+from projects import (
+    access,
+    audit,
+    granting,
+    personal_keys,
+    present_password,
+    sessions,
+    system_administrators,
+)
 from projects.audit import Event
 from projects.models import AccessRule, Project, User
 from projects.permissions import SYSTEM, Entity, Verb
@@ -65,9 +74,10 @@ def create_user(user: User, by: User, *, is_administrator: bool = False) -> str:
 def reset_password(user: User, by: User) -> str:
     """Give the user a temporary password and return it; it is not stored.
 
-    Ends the user's sessions and access keys: whoever knew the old password could have made a key. A
-    user of a single sign-on that is not configured any more gets their first password. Raises
-    NotAllowed also where the user may do more than `by` may.
+    Ends the user's sessions, access keys and connection with single sign-on: whoever knew the old
+    password could have made a key, or connected the user with an identity of their own. A user of a
+    single sign-on that is not configured any more gets their first password. Raises NotAllowed also
+    where the user may do more than `by` may.
     """
     access.require(by, Verb.EDIT, Entity.USERS, TENANT)
     if user.is_service:
@@ -80,12 +90,15 @@ def reset_password(user: User, by: User) -> str:
             f"{user} comes by single sign-on and has no password here. It is reset there."
         )
     granting.require_not_above(user, by)
+    had_password = user.has_usable_password()
     password = _assign_temporary_password(user)
     with transaction.atomic():
         # Nothing else of the row: somebody may have deactivated them a moment ago.
         user.save(update_fields=["password", "must_change_password"])
         sessions.end_all_sessions(user)
         personal_keys.delete_all_keys(user, by)
+        if had_password:
+            accounts.disconnect_user(user, by)
         audit.record(
             Event.SECRET,
             "user",
@@ -98,10 +111,15 @@ def reset_password(user: User, by: User) -> str:
 
 
 def change_password(user: User, password: str) -> None:
-    """Set the password that the user chose."""
-    user.set_password(password)
-    user.must_change_password = False
+    """Set the password that the user chose.
+
+    Raises NotAllowed where an administrator has reset the present one meanwhile.
+    """
+    # Hashed before the row is locked: that takes a tenth of a second.
+    password_hash = make_password(password)
     with transaction.atomic():
+        present_password.lock_user(user)
+        user.password, user.must_change_password = password_hash, False
         user.save(update_fields=["password", "must_change_password"])
         audit.record(
             Event.SECRET,

@@ -48,6 +48,8 @@ class Provider:
         self.signed: Callable[[Claims], str] = self.sign
         self.broken: set[str] = set()
         """Paths that answer with 500."""
+        self.answers: dict[str, bytes] = {}
+        """What paths answer instead, as it is."""
         self.asked: list[str] = []
         """Paths that were asked for."""
         self.queries: list[dict[str, str]] = []
@@ -218,7 +220,9 @@ class Provider:
                 provider.asked.append(path)
                 if path in provider.broken:
                     self._json(500, {"error": "server_error"})
-                return path not in provider.broken
+                elif path in provider.answers:
+                    self._answer(200, provider.answers[path], "application/json", {})
+                return path not in provider.broken and path not in provider.answers
 
             def _page(self, query: dict[str, str]) -> None:
                 links = "".join(

@@ -151,8 +151,9 @@ def _authenticate_program(
     """Authenticate by the client id and secret of a service account or an access key."""
     client_id, secret = credentials.client_id, credentials.client_secret
     _require_texts(clientID=client_id, clientSecret=secret)
-    address = throttle.client_address(request)
-    throttle.record_attempt(client_id, address, free=throttle.FREE_FOR_PROGRAM)
+    attempt = throttle.record_attempt(
+        client_id, throttle.client_address(request), free=throttle.FREE_FOR_PROGRAM
+    )
     model = PersonalKey if client_id.startswith(PersonalKey.PREFIX) else ServiceAccount
     credential = (
         model._default_manager.select_related("user")
@@ -161,7 +162,7 @@ def _authenticate_program(
     )
     if credential is None or not actions.is_secret_of(credential, secret):
         raise NotAllowed(WRONG_CREDENTIALS)
-    throttle.record_success(client_id, address)
+    throttle.record_success(attempt)
     # Told only to who knows the secret.
     if isinstance(credential, ServiceAccount) and not credential.is_enabled:
         raise NotAllowed(
@@ -182,12 +183,11 @@ def _authenticate_program(
 def _authenticate_person(request: Request, credentials: TokenBody) -> User:
     username, password = credentials.username, credentials.password
     _require_texts(username=username, password=password)
-    address = throttle.client_address(request)
-    throttle.record_attempt(username, address)
+    attempt = throttle.record_attempt(username, throttle.client_address(request))
     user = authenticate(request._request, username=username, password=password)
     if not isinstance(user, User) or user.is_service:
         raise NotAllowed(WRONG_CREDENTIALS)
-    throttle.record_success(username, address)
+    throttle.record_success(attempt)
     _require_usable_password(user)
     return user
 
@@ -201,7 +201,7 @@ def _refresh(request: Request, credentials: TokenBody) -> User:
         raise NotAllowed(REFRESH_REFUSAL)
     name, address = f"refresh {claims['sub']}", throttle.client_address(request)
     # It is signed, so it is not guessed; and many programs of a person may refresh at once.
-    throttle.record_attempt(name, address, free=throttle.FREE_FOR_PROGRAM)
+    attempt = throttle.record_attempt(name, address, free=throttle.FREE_FOR_PROGRAM)
     user = tokens.find_refreshed_user(claims)
     try:
         if user is None:
@@ -213,7 +213,7 @@ def _refresh(request: Request, credentials: TokenBody) -> User:
             claimed.username if claimed else name, f"For a token: {refusal.text}", claimed
         )
         raise
-    throttle.record_success(name, address)
+    throttle.record_success(attempt)
     return user
 
 

@@ -114,8 +114,8 @@ class UserPasswordView(ApiView):
     @extend_schema(
         operation_id="reset_user_password",
         description=(
-            "A new temporary password, told here only. The user's sessions and access keys end, "
-            "as the old password does. For administrators."
+            "A new temporary password, told here only. The user's sessions, access keys and "
+            "connection with single sign-on end, as the old password does. For administrators."
         ),
         request=None,
         responses={200: schemas.json_response(bodies.USER)}

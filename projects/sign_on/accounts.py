@@ -11,11 +11,11 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from console.errors import Clash, NotAllowed
-from projects import audit
+from projects import audit, present_password
 from projects.audit import Event
 from projects.models import User
 from projects.sign_on import discovery
@@ -33,7 +33,7 @@ def get_username(claims: dict[str, Any]) -> str:
     Raises NotAllowed where the claims have none that could be one.
     """
     for claim in ("preferred_username", "email"):
-        name = _FORBIDDEN_CHARACTERS.sub("-", str(claims.get(claim) or "")).strip("@.+_-")
+        name = _FORBIDDEN_CHARACTERS.sub("-", _get_text(claims, claim)).strip("@.+_-")
         if 0 < len(name) <= MAX_NAME_CHARS:
             return name
     raise NotAllowed(
@@ -54,7 +54,7 @@ def prepare_user(user: User, claims: dict[str, Any]) -> User:
         )
     user.email = parse_email(claims)
     user.first_name, user.last_name = (
-        _clean_text(claims.get(name)) for name in ("given_name", "family_name")
+        _clean_text(_get_text(claims, name)) for name in ("given_name", "family_name")
     )
     user.set_unusable_password()
     return user
@@ -62,7 +62,7 @@ def prepare_user(user: User, claims: dict[str, Any]) -> User:
 
 def parse_email(claims: dict[str, Any]) -> str:
     """Return the email address of the claims, "" without a valid one."""
-    address = str(claims.get("email") or "")[:254]
+    address = _get_text(claims, "email")[:254]
     try:
         validate_email(address)
     except ValidationError:
@@ -70,8 +70,14 @@ def parse_email(claims: dict[str, Any]) -> str:
     return address
 
 
-def _clean_text(value: object) -> str:
-    return "".join(each for each in str(value or "") if each.isprintable())[:MAX_NAME_CHARS]
+def _get_text(claims: dict[str, Any], name: str) -> str:
+    """Return a claim that is text, "" for a list or a number: nobody is called "['carol']"."""
+    value = claims.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _clean_text(text: str) -> str:
+    return "".join(each for each in text if each.isprintable())[:MAX_NAME_CHARS]
 
 
 def parse_groups(claims: dict[str, Any]) -> set[str]:
@@ -134,29 +140,46 @@ def is_connected(user: User) -> bool:
     return bool(list_identities().filter(user=user).exists())
 
 
-def record_connection(user: User, claims: dict[str, Any]) -> None:
-    """Record that single sign-on leads to the user from now on, and set the groups."""
-    with transaction.atomic():
-        audit.record(
-            Event.UPDATE,
-            "user",
-            by=user,
-            id=user.pk,
-            name=user.username,
-            text="Connected with single sign-on.",
-        )
-        sync_groups(user, claims)
+def connect_user(user: User, identity: SocialAccount, claims: dict[str, Any]) -> None:
+    """Let a new identity lead to the user from now on, and set the groups.
+
+    Raises NotAllowed where their password was changed meanwhile, and Clash where they are connected
+    already or the identity is somebody else's.
+    """
+    try:
+        with transaction.atomic():
+            # The provider takes its time: the row of the request may be an old one by now.
+            current = present_password.lock_user(user)
+            if is_connected(current):
+                raise Clash("Your user is connected already.")
+            identity.user = current
+            identity.save()
+            audit.record(
+                Event.UPDATE,
+                "user",
+                by=current,
+                id=current.pk,
+                name=current.username,
+                text="Connected with single sign-on.",
+            )
+            sync_groups(current, claims)
+    except IntegrityError:
+        raise Clash(
+            f"Who you are at {settings.OPTIONS.oidc_name} was connected with another user at the "
+            "same moment. Sign in that way."
+        ) from None
 
 
-def disconnect_user(user: User) -> None:
-    """Disconnect the user from single sign-on; its groups go with it."""
+def disconnect_user(user: User, by: User) -> None:
+    """Disconnect the user from single sign-on, if they are connected; its groups go with it."""
     with transaction.atomic():
-        SocialAccount.objects.filter(user=user).delete()
+        if not SocialAccount.objects.filter(user=user).delete()[0]:
+            return
         sync_groups(user, {})
         audit.record(
             Event.UPDATE,
             "user",
-            by=user,
+            by=by,
             id=user.pk,
             name=user.username,
             text="Ended the connection with single sign-on.",

@@ -4,14 +4,16 @@ from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.internal.flows.login import get_authentication_records
+from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialApp
 from allauth.socialaccount.providers.base.constants import AuthError, AuthProcess
 from django.conf import settings
+from django.contrib import messages
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from console import encryption
@@ -130,15 +132,16 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         )
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
-        """Raise Clash if somebody connects with an identity that is another user's."""
+        """Connect a user who asked for that, else set the groups of one who signs in.
+
+        Raises NotAllowed, and Clash for an identity that is another user's.
+        """
         if sociallogin.state.get("process") == AuthProcess.CONNECT:
-            if sociallogin.is_existing and sociallogin.user != request.user:
-                name = settings.OPTIONS.oidc_name
-                raise Clash(
-                    f"Who you are at {name} is connected with somebody else already: "
-                    f"{sociallogin.user}. Sign in that way."
-                )
-        elif sociallogin.is_existing and sociallogin.user.is_active:
+            _connect(request, sociallogin)
+            # allauth would save the user's row as it was before the provider was asked, and so undo
+            # what an administrator has done meanwhile.
+            raise ImmediateHttpResponse(redirect("account"))
+        if sociallogin.is_existing and sociallogin.user.is_active:
             accounts.sync_groups(sociallogin.user, sociallogin.claims)
 
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> User:
@@ -162,9 +165,6 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
             ) from None
         return user
 
-    def get_connect_redirect_url(self, request: HttpRequest, socialaccount: Any) -> str:
-        return reverse("account")
-
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     """Second factors, whose secrets are encrypted like all others."""
@@ -185,6 +185,20 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
                 "among MUSTER_ENCRYPTION_KEYS any more. "
                 "Ask an administrator of Muster to add that key, or to reset your second factor."
             ) from None
+
+
+def _connect(request: HttpRequest, sociallogin: Any) -> None:
+    """Connect the signed-in user with the identity of this answer, which may be theirs already."""
+    if not isinstance(request.user, User):
+        raise NotAllowed("Your session has ended meanwhile. Sign in, and connect once more.")
+    if not sociallogin.is_existing:
+        accounts.connect_user(request.user, sociallogin.account, sociallogin.claims)
+        messages.success(request, "Your user is connected. You can sign in either way from now on.")
+    elif sociallogin.user != request.user:
+        raise Clash(
+            f"Who you are at {settings.OPTIONS.oidc_name} is connected with somebody else already: "
+            f"{sociallogin.user}. Sign in that way."
+        )
 
 
 def is_own_url(url: str) -> bool:

@@ -68,11 +68,8 @@ def fetch_json(url: str, what: str, *, token: str = "") -> dict[str, Any]:
     try:
         with provider_http.Session() as session:
             response = session.get(url, headers=headers)
-            body = response.json() if response.status_code == 200 else None
     except provider_http.NotSent as error:
         raise ProviderError(f"Nothing was sent for {what}. {error}") from None
-    except requests.exceptions.JSONDecodeError:
-        raise ProviderError(f"Asked for {what}, it answered something that is no JSON.") from None
     except requests.exceptions.SSLError:
         raise ProviderError(
             f"Asked for {what} at {url}, it showed a certificate that this machine does not trust."
@@ -86,6 +83,15 @@ def fetch_json(url: str, what: str, *, token: str = "") -> dict[str, Any]:
             f"Asked for {what}, {url} answered with the status {response.status_code} instead of "
             "200."
         )
+    return _parse_object(response, what)
+
+
+def _parse_object(response: requests.Response, what: str) -> dict[str, Any]:
+    try:
+        body = response.json()
+    except (ValueError, RecursionError):
+        # Also JSON that is too deep to be read, or has a number of thousands of digits.
+        raise ProviderError(f"Asked for {what}, it answered something that is no JSON.") from None
     if not isinstance(body, dict):
         raise ProviderError(f"Asked for {what}, it answered something that is no JSON object.")
     return body

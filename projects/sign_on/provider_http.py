@@ -3,7 +3,10 @@
 Bounded in time and size, never redirected, and only to where they may lead.
 """
 
-import time
+import socket
+import threading
+from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,7 +17,7 @@ from requests.adapters import HTTPAdapter
 from console import url_safety
 
 CONNECT_SECONDS, READ_SECONDS, TOTAL_SECONDS = 3.0, 5.0, 10.0
-"""Seconds to connect, for the next bytes, and for all of an answer."""
+"""Seconds to connect, for the next bytes, and for all of a request and its answer."""
 MAX_BODY_BYTES = 1 << 20
 """Bytes of one answer."""
 CHUNK_BYTES = 64 << 10
@@ -54,6 +57,8 @@ class Session(requests.Session):
 
     def __init__(self) -> None:
         super().__init__()
+        # A connection of one request only: the deadline of a request watches those that it opens.
+        self.headers["Connection"] = "close"
         guarded = _GuardedAdapter()
         self.mount("https://", guarded)
         self.mount("http://", guarded)
@@ -72,18 +77,78 @@ class Session(requests.Session):
             "allow_redirects": False,
             "stream": True,
         }
-        try:
-            response = super().request(method, url, *arguments, **more)
-        except _AddressBarred as barred:
-            raise NotSent(f"The address leads where it may not: {barred}.") from None
-        # Read here, within the limits: requests itself reads a body without end.
-        response._content = _read_body(response)
+        with _Deadline(TOTAL_SECONDS) as deadline:
+            try:
+                response = super().request(method, url, *arguments, **more)
+                # Read here, within the limits: requests itself reads a body without end.
+                response._content = _read_body(response)
+            except _AddressBarred as barred:
+                raise NotSent(f"The address leads where it may not: {barred}.") from None
+            except requests.RequestException:
+                deadline.require_time()
+                raise
+            # An answer that is broken off can look like one that has ended.
+            deadline.require_time()
         response.headers.setdefault("content-type", "")
         return response
 
 
+class _Deadline:
+    """Breaks off the connections of one request when its time is up.
+
+    The limit for the next bytes alone holds for each read: a server that sends a byte of its
+    headers now and then would hold the thread for hours.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._lock = threading.Lock()
+        self._sockets: list[socket.socket] = []
+        self._is_over = False
+        self._timer = threading.Timer(seconds, self._break_off)
+        self._timer.daemon = True
+
+    def __enter__(self) -> "_Deadline":
+        self._token = _deadline.set(self)
+        self._timer.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._timer.cancel()
+        _deadline.reset(self._token)
+        with self._lock:
+            for each in self._sockets:
+                each.close()
+            self._sockets.clear()
+
+    def watch(self, connected: socket.socket) -> None:
+        """Break this connection off as well, now where the time is up."""
+        with self._lock:
+            # A duplicate: TLS takes the socket itself over.
+            self._sockets.append(connected.dup())
+            is_over = self._is_over
+        if is_over:
+            self._break_off()
+
+    def require_time(self) -> None:
+        """Raise requests.Timeout where the time is up."""
+        if self._is_over:
+            raise requests.Timeout(f"the answer took more than {TOTAL_SECONDS:g} s")
+
+    def _break_off(self) -> None:
+        with self._lock:
+            self._is_over = True
+            for each in self._sockets:
+                # It may have ended by itself.
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+
+
+_deadline: ContextVar[_Deadline] = ContextVar("provider_deadline")
+"""That of the request that this thread makes."""
+
+
 def _read_body(response: requests.Response) -> bytes:
-    until, body = time.monotonic() + TOTAL_SECONDS, bytearray()
+    body = bytearray()
     try:
         # read1 returns what has arrived; read would wait past the deadline for a full chunk.
         while chunk := response.raw.read1(CHUNK_BYTES, decode_content=True):
@@ -92,8 +157,6 @@ def _read_body(response: requests.Response) -> bytes:
                 raise requests.ConnectionError(
                     f"the answer has more than {MAX_BODY_BYTES >> 20} MiB"
                 )
-            if time.monotonic() > until:
-                raise requests.Timeout(f"the answer took more than {TOTAL_SECONDS:g} s")
     except requests.RequestException:
         raise
     except Exception as error:
@@ -133,6 +196,7 @@ def _guard_pool(pool: Any) -> Any:
             if why:
                 connected.close()
                 raise _AddressBarred(why)
+            _deadline.get().watch(connected)
             return connected
 
     return type(pool.__name__, (pool,), {"ConnectionCls": Connection})

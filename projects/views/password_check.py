@@ -16,12 +16,11 @@ def verify_form(request: Request, form: PresentPasswordForm | PasswordForm) -> b
 
     Attempts are throttled: whoever finds an open session may not guess the password here either.
     """
-    address = throttle.client_address(request)
-    throttle.record_attempt(request.user.username, address)
+    attempt = throttle.record_attempt(request.user.username, throttle.client_address(request))
     is_valid = form.is_valid()
     # A form that nothing was typed into has no errors, and proves nothing.
     if form.is_bound and "present" not in form.errors:
-        throttle.record_success(request.user.username, address)
+        throttle.record_success(attempt)
     return is_valid
 
 

@@ -34,14 +34,13 @@ def set_up(request: Request) -> HttpResponse:
     secret = _get_pending_secret(request)
     form = SetUpForm(request.POST or None, user=request.user)
     if request.method == "POST" and password_check.verify_form(request, form):
-        counted = f"second factor:{request.user.pk}"
-        throttle.record_attempt(counted, throttle.ANY_ADDRESS)
+        attempt = throttle.record_attempt(f"second factor:{request.user.pk}", throttle.ANY_ADDRESS)
         try:
             codes = second_factor.set_up_factor(request.user, secret, form.cleaned_data["code"])
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
         else:
-            throttle.record_success(counted, throttle.ANY_ADDRESS)
+            throttle.record_success(attempt)
             request.session.pop(PENDING, None)
             sessions.end_all_sessions(request.user, except_key=request.session.session_key)
             return _render_codes(request, codes, "Your second factor is set up")

@@ -43,9 +43,9 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return render_sign_in(request, form, status=200)
     if not form.is_valid():
         return render_sign_in(request, form)
-    name, address = form.cleaned_data["username"], throttle.client_address(request)
+    name = form.cleaned_data["username"]
     try:
-        throttle.record_attempt(name, address)
+        attempt = throttle.record_attempt(name, throttle.client_address(request))
         user = authenticate(request, username=name, password=form.cleaned_data["password"])
         if not isinstance(user, User) or user.is_service:
             audit.record_failed_sign_in(name, "The name or the password was wrong.")
@@ -53,7 +53,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     except UserError as refusal:
         form.add_error(None, refusal.text)
         return render_sign_in(request, form, status=refusal.status)
-    throttle.record_success(name, address)
+    throttle.record_success(attempt)
     return finish_sign_in(
         request, perform_login(request, user, redirect_url=resolve_next_url(request))
     )
@@ -77,11 +77,13 @@ def enter_code(request: HttpRequest) -> HttpResponse:
                     stage.login.user, form.cleaned_data["code"], throttle.client_address(request)
                 )
             except UserError as refusal:
-                audit.record_failed_sign_in(
-                    stage.login.user.username,
-                    "The code of the second factor was wrong.",
-                    stage.login.user,
-                )
+                # One that comes too early is not compared, so it says nothing of the code.
+                if not isinstance(refusal, throttle.TooManyAttempts):
+                    audit.record_failed_sign_in(
+                        stage.login.user.username,
+                        "The code of the second factor was wrong.",
+                        stage.login.user,
+                    )
                 form.add_error(refusal.field or None, refusal.text)
                 status = refusal.status
             else:

@@ -4,6 +4,7 @@ import logging
 import secrets
 
 from allauth.socialaccount.adapter import get_adapter
+from allauth.socialaccount.internal import statekit
 from allauth.socialaccount.models import SocialApp
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.contrib import messages
@@ -46,21 +47,14 @@ def start(request: HttpRequest) -> HttpResponse:
 def callback(request: HttpRequest) -> HttpResponse:
     """Handle the return from the provider: exchange its code for the user's identity."""
     _get_provider()
-    attempt_name, address = "single sign-on", throttle.client_address(request)
     connecting = request.user.is_authenticated
     try:
-        throttle.record_attempt(attempt_name, address, free=throttle.FREE_FOR_PROGRAM)
-        answer = sign_in.finish_sign_in(request, _handle_callback(request))
+        return _finish_attempt(request)
     except UserError as refusal:
-        why = refusal.why if isinstance(refusal, SignOnFailed) else refusal.text
-        log.warning("single sign-on was refused: %s", why)
-        audit.record_failed_sign_in(provider.PROVIDER_KEY, f"Single sign-on: {why}")
         if connecting:
             messages.error(request, refusal.text)
             return redirect("account")
         return sign_in.render_sign_in(request, status=refusal.status, refusal=refusal.text)
-    throttle.record_success(attempt_name, address)
-    return answer
 
 
 @sensitive_post_parameters("present")
@@ -90,7 +84,7 @@ def disconnect(request: Request) -> HttpResponse:
         )
     form = PresentPasswordForm(request.POST or None, user=request.user)
     if request.method == "POST" and password_check.verify_form(request, form):
-        accounts.disconnect_user(request.user)
+        accounts.disconnect_user(request.user, request.user)
         return redirect_with_message(
             request, "/account", "Single sign-on does not lead to your user any more."
         )
@@ -136,12 +130,32 @@ def _render_redirect(request: HttpRequest, process: str, next_url: str) -> HttpR
     return response
 
 
+def _finish_attempt(request: HttpRequest) -> HttpResponse:
+    """Sign in or connect by the answer of the provider. Raises UserError."""
+    if request.GET.get("state", "") not in statekit.get_states(request):
+        # Any page can make a browser come here, and nothing is asked of the provider: counted or
+        # recorded, that would keep people out and fill the audit log.
+        get_adapter(request).on_authentication_error(request, None)
+    attempt = throttle.record_attempt(
+        "single sign-on", throttle.client_address(request), free=throttle.FREE_FOR_PROGRAM
+    )
+    try:
+        answer = sign_in.finish_sign_in(request, _handle_callback(request))
+    except UserError as refusal:
+        why = refusal.why if isinstance(refusal, SignOnFailed) else refusal.text
+        log.warning("single sign-on was refused: %s", why)
+        audit.record_failed_sign_in(provider.PROVIDER_KEY, f"Single sign-on: {why}")
+        raise
+    throttle.record_success(attempt)
+    return answer
+
+
 def _handle_callback(request: HttpRequest) -> HttpResponse:
     try:
         answer: HttpResponse = CallbackView.adapter_view(
             ProtocolAdapter(request, provider.PROVIDER_KEY)
         )(request)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         # What the provider sent has not the shape that it should have.
         log.warning("single sign-on: the answer cannot be read", exc_info=error)
         get_adapter(request).on_authentication_error(request, None, exception=error)

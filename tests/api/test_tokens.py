@@ -225,6 +225,24 @@ def test_an_address_that_tries_many_names_has_to_wait(cast: Cast) -> None:
         assert FailedSignIns.objects.count() == 2
 
 
+def test_one_name_that_fails_on_and_on_keeps_nobody_else_of_its_address_waiting(db: None) -> None:
+    with time_machine.travel(1_800_000_000, tick=False):
+        for _ in range(2 * throttle.FREE_FOR_ADDRESS):
+            throttle.record_attempt("old-program", "10.0.0.1", free=1000)
+        for _ in range(2 * throttle.FREE_FOR_ADDRESS):
+            throttle.record_success(throttle.record_attempt("bob", "10.0.0.1"))
+        # What succeeds takes back itself alone, also where it was one of many at once.
+        at_once = [
+            throttle.record_attempt("busy-program", "10.0.0.1", free=1000) for _ in range(50)
+        ]
+        for attempt in at_once:
+            throttle.record_success(attempt)
+        for number in range(throttle.FREE_FOR_ADDRESS - throttle.COUNTED_FOR_ADDRESS):
+            throttle.record_attempt(f"name{number}", "10.0.0.1")
+        with pytest.raises(throttle.TooManyAttempts):
+            throttle.record_attempt("another", "10.0.0.1")
+
+
 def test_many_programs_behind_one_address_start_at_once(
     account: tuple[ServiceAccount, str],
 ) -> None:

@@ -22,7 +22,7 @@ def running() -> Iterator[Provider]:
 @pytest.fixture
 def provider(running: Provider, settings: LazySettings) -> Provider:
     """One that knows Carol, who is at the browser, and nothing of the test before."""
-    running.__dict__ |= {"asks": False, "broken": set(), "asked": [], "queries": []}
+    running.__dict__ |= {"asks": False, "broken": set(), "answers": {}, "asked": [], "queries": []}
     running.described = running.told = running.informed = lambda _: None
     running.signed = running.sign
     running.people = {

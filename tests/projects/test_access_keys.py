@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from console.errors import Clash, NotAllowed, UserError
-from projects import actions, personal_keys, tokens, user_actions
+from projects import actions, personal_keys, second_factor, tokens, user_actions
 from projects.models import AccessRule, AuditEntry, CustomRole, PersonalKey, User
 from tests.api.calling import Caller
 from tests.at_once import at_once
@@ -235,6 +235,20 @@ def test_who_came_in_with_a_password_that_was_reset_makes_no_key(cast: Cast) -> 
     with pytest.raises(NotAllowed):
         personal_keys.create_key("laptop", owner=asking)
     assert not PersonalKey.objects.exists()
+
+
+def test_who_came_in_with_a_password_that_was_reset_neither_changes_it_nor_adds_a_factor(
+    cast: Cast,
+) -> None:
+    asking = User.objects.get(pk=cast.bob.pk)
+    temporary = user_actions.reset_password(User.objects.get(pk=cast.bob.pk), cast.alice)
+    with pytest.raises(NotAllowed, match="Sign in again"):
+        user_actions.change_password(asking, "one of somebody else")
+    with pytest.raises(NotAllowed, match="Sign in again"):
+        second_factor.set_up_factor(asking, second_factor.generate_totp_secret(), "000000")
+    bob = User.objects.get(pk=cast.bob.pk)
+    assert bob.check_password(temporary)
+    assert bob.must_change_password
 
 
 @pytest.mark.django_db(transaction=True)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import time_machine
+from django.conf import LazySettings
 from django.contrib.auth.hashers import check_password, make_password
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
@@ -87,6 +88,26 @@ def test_an_address_is_told_from_others_on_every_kind_of_socket(
     remote_address: str, address: str
 ) -> None:
     assert throttle.client_address(RequestFactory().get("/", REMOTE_ADDR=remote_address)) == address
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "address"),
+    [
+        ("10.0.0.1, 192.0.2.7", "192.0.2.7"),
+        ("10.0.0.1, 192.0.2.7:51234", "192.0.2.7"),
+        ("[2001:db8::1]:51234", "2001:db8::/64"),
+        ("[2001:db8::1]", "2001:db8::/64"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("192.0.2.7:http", "unknown"),
+        ("[", "unknown"),
+    ],
+)
+def test_a_proxy_that_adds_the_port_does_not_make_all_addresses_one(
+    forwarded: str, address: str, settings: LazySettings
+) -> None:
+    settings.OPTIONS = settings.OPTIONS.model_copy(update={"behind_proxy": True})
+    request = RequestFactory().get("/", headers={"X-Forwarded-For": forwarded})
+    assert throttle.client_address(request) == address
 
 
 def test_who_finds_an_open_session_cannot_try_out_its_password(client: Client, cast: Cast) -> None:

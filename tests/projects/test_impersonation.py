@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from projects import custom_roles, granting, impersonation
-from projects.models import AccessRule, AuditEntry, Project, User
+from projects.models import AccessRule, AuditEntry, PersonalKey, Project, User
 from projects.scopes import TENANT
 from tests.cast import Cast
 
@@ -95,8 +95,26 @@ def test_it_ends_by_itself_where_it_may_not_be_any_more(
         role = custom_roles.create("Helpdesk", "", ["users:view", "users:edit"], by=cast.alice)
         granting.grant_role(f"custom:{role.pk}", to=cast.alice, scope=TENANT, by=cast.alice)
         User.objects.filter(pk=cast.alice.pk).update(is_superuser=False)
-    assert "look-as-end" not in text(as_bob, "/projects")
+    shown = text(as_bob, "/projects")
+    assert "look-as-end" not in shown
+    assert "You look as yourself again" in shown
     assert impersonation.SESSION_USER_KEY not in as_bob.session
+    assert AuditEntry.objects.filter(text="Looked as this user no more.").count() == 1
+
+
+def test_what_an_open_page_sends_after_its_end_is_not_done_as_oneself(
+    as_bob: Client, cast: Cast
+) -> None:
+    User.objects.filter(pk=cast.bob.pk).update(is_active=False)
+    # The page polls first, which must not end it behind the person's back.
+    for headers in ({"HX-Request": "true"}, {"Accept": "*/*"}, {"Accept": "text/event-stream"}):
+        assert as_bob.get("/projects", headers=headers).status_code == 403
+    answer = as_bob.post("/account/keys/new", {"name": "unnoticed", "expires": ""})
+    assert answer.status_code == 403
+    assert "Nothing was done by this" in answer.content.decode()
+    assert not PersonalKey.objects.exists()
+    assert "You look as yourself again" in text(as_bob, "/projects")
+    assert as_bob.post("/account/keys/new", {"name": "meant", "expires": ""}).status_code == 200
 
 
 @pytest.mark.parametrize("who", ["oneself", "a robot", "somebody deactivated", "nobody"])

@@ -102,9 +102,28 @@ def test_guessing_codes_is_slowed_down_wherever_it_comes_from(
         answers.append(other.post("/sign-in/code", {"code": "000000"}).status_code)
     assert answers[:10] == [422] * 10
     assert answers[10:] == [429, 429]
+    # What came too early was not compared, so it is not told as a wrong code.
     assert (
-        AuditEntry.objects.filter(event="sign-in", succeeded=False, entity_name="bob").count() == 12
+        AuditEntry.objects.filter(event="sign-in", succeeded=False, entity_name="bob").count() == 10
     )
+
+
+def test_a_code_that_is_refused_at_one_address_counts_for_no_other(
+    secret: str, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now()
+    monkeypatch.setattr(throttle.timezone, "now", lambda: now)
+    monkeypatch.setattr(throttle, "FREE_FOR_ADDRESS", 5)
+    crowded = Client(REMOTE_ADDR="10.0.0.1")
+    first(crowded)
+    for number in range(throttle.FREE_FOR_ADDRESS):
+        throttle.record_attempt(f"name{number}", "10.0.0.1")
+    for _ in range(2 * throttle.FREE_FOR_PERSON):
+        assert crowded.post("/sign-in/code", {"code": "000000"}).status_code == 429
+    elsewhere = Client(REMOTE_ADDR="10.0.0.2")
+    first(elsewhere)
+    right = elsewhere.post("/sign-in/code", {"code": code(secret, clock)})
+    assert right.status_code == 302
 
 
 def test_there_is_no_code_to_give_without_a_password_before(client: Client, cast: Cast) -> None:

@@ -144,6 +144,31 @@ def test_codes_are_bounded_and_wrong_ones_are_counted(
     assert statuses[-1] == 429
 
 
+def test_who_asks_from_many_networks_pushes_out_nobody_else(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_in_requests, "MOST_REQUESTS", 6)
+
+    def ask(network: int) -> SignInRequest:
+        asking = RequestFactory().post("/", REMOTE_ADDR=f"2001:db8:0:{network}::1")
+        return sign_in_requests.create_request("laptop", asking)[0]
+
+    flood = [ask(network) for network in (1, 2, 3) for _ in range(2)]
+    awaited = ask(4)
+    for network in (1, 2, 3, 1, 2, 3):
+        ask(network)
+    kept = set(SignInRequest.objects.values_list("pk", flat=True))
+    assert len(kept) == 6
+    assert awaited.pk in kept
+    assert flood[0].pk not in kept
+    # Where nobody has two, nobody gives way.
+    SignInRequest.objects.exclude(pk=awaited.pk).delete()
+    for network in range(5, 10):
+        ask(network)
+    with pytest.raises(UserError, match="Too many codes wait"):
+        ask(10)
+
+
 def test_what_a_program_says_of_itself_is_bounded_and_escaped(cast: Cast) -> None:
     code = create_code("<b>x</b>\n\u202e" + "y" * 200)
     row = SignInRequest.objects.get()

@@ -6,12 +6,14 @@ import pytest
 from allauth.socialaccount.models import SocialAccount, SocialToken
 from django.conf import LazySettings
 from django.contrib.auth.models import Group
+from django.db import connections
 from django.test import Client
 
+from projects import user_actions
 from projects.models import AccessRule, AuditEntry, User
 from projects.permissions import L2
-from tests.cast import PASSWORD, Cast
-from tests.oidc_provider import CLIENT, Provider
+from tests.cast import PASSWORD, Cast, make_cast
+from tests.oidc_provider import CLIENT, Claims, Provider
 from tests.projects.signing_on import (
     begin,
     follow_provider,
@@ -150,6 +152,15 @@ def test_a_name_of_other_letters_is_made_one_of_ours_and_none_is_refused(
     }
     sign_on(client)
     assert signed_in_as(client) == "EXAMPLE-carol-b-b"
+    provider.people["carol-2"] = {
+        "preferred_username": ["carol"],
+        "email": "carol@example.com",
+        "given_name": {"carol": True},
+    }
+    provider.who, other = "carol-2", Client()
+    sign_on(other)
+    assert signed_in_as(other) == "carol@example.com"
+    assert User.objects.get(username="carol@example.com").first_name == ""
     provider.people = {"x": {}}
     provider.who = "x"
     answer = sign_on(Client())
@@ -285,6 +296,74 @@ def test_an_identity_of_one_user_connects_with_no_other(
     assert not SocialAccount.objects.filter(user=cast.bob).exists()
     assert "somebody else" in client.get("/account").content.decode()
     assert SocialAccount.objects.get().user.username == "carol"
+
+
+def begin_connection(client: Client) -> str:
+    """Return the address of ours that the provider sends the browser to."""
+    answer = client.post("/account/sign-on/connect", {"present": PASSWORD})
+    return follow_provider(answer.headers["Refresh"].partition("url=")[2])
+
+
+def test_a_user_connects_with_one_identity_only(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
+    client.force_login(cast.bob)
+    first = begin_connection(client)
+    provider.people["dora-1"], provider.who = {"preferred_username": "dora"}, "dora-1"
+    second = begin_connection(client)
+    assert client.get(first).headers["Location"] == "/account"
+    assert client.get(second).headers["Location"] == "/account"
+    assert "Your user is connected already." in client.get("/account").content.decode()
+    assert SocialAccount.objects.get(user=cast.bob).extra_data["sub"] == "carol-1"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("change", ["deactivated", "reset"])
+def test_what_an_administrator_does_while_somebody_connects_is_not_undone(
+    client: Client, provider: Provider, change: str
+) -> None:
+    """Whoever found out a password connects an identity of theirs, and the provider is slow."""
+    cast = make_cast()
+    client.force_login(cast.bob)
+    back = begin_connection(client)
+
+    def intervene(_: Claims) -> None:
+        try:
+            bob = User.objects.get(pk=cast.bob.pk)
+            if change == "deactivated":
+                user_actions.set_active(bob, False, cast.alice)
+            else:
+                user_actions.reset_password(bob, cast.alice)
+        finally:
+            connections.close_all()
+
+    provider.informed = intervene
+    client.get(back)
+    bob = User.objects.get(pk=cast.bob.pk)
+    assert bob.is_active == (change == "reset")
+    assert bob.check_password(PASSWORD) == (change == "deactivated")
+    assert not SocialAccount.objects.exists()
+
+
+def test_a_password_that_is_reset_ends_the_connection_that_it_made(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
+    client.force_login(cast.bob)
+    assert client.get(begin_connection(client)).headers["Location"] == "/account"
+    assert cast.bob.groups.exists()
+    administrator = Client()
+    administrator.force_login(cast.alice)
+    assert "connection with single sign-on ends" in administrator.get("/users").content.decode()
+    password = user_actions.reset_password(User.objects.get(pk=cast.bob.pk), cast.alice)
+    provider.people["carol-1"]["preferred_username"] = "bob"
+    refused = sign_on(Client())
+    assert refused.status_code == 409
+    assert "sign in with your password and connect the two" in refused.content.decode()
+    assert not cast.bob.groups.exists()
+    assert AuditEntry.objects.filter(
+        entity_name="bob", subject="alice", text="Ended the connection with single sign-on."
+    ).exists()
+    assert Client().post("/sign-in", {"username": "bob", "password": password}).status_code == 302
 
 
 def test_who_looks_as_somebody_connects_nobody_with_who_they_are(

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from projects import throttle
 from projects.models import AuditEntry
-from tests.cast import Cast
+from tests.cast import PASSWORD, Cast
 from tests.oidc_provider import CLIENT, SECRET, Claims, Provider
 from tests.projects.signing_on import (
     begin,
@@ -26,6 +26,11 @@ from tests.projects.signing_on import (
 )
 
 __all__ = ["provider", "running"]
+
+
+TOO_DEEP = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+TOO_LONG = b'{"a":' + b"9" * 5000 + b"}"
+"""JSON that Python does not read."""
 
 
 def make_unsigned_token(claims: Claims) -> str:
@@ -53,6 +58,13 @@ def omit_claim(name: str) -> Callable[[Provider], None]:
 def sign_with(how: Callable[[Provider, Claims], Any]) -> Callable[[Provider], None]:
     def twist(provider: Provider) -> None:
         provider.signed = lambda claims: how(provider, claims)
+
+    return twist
+
+
+def answer_as_it_is(path: str, body: bytes) -> Callable[[Provider], None]:
+    def twist(provider: Provider) -> None:
+        provider.answers[path] = body
 
     return twist
 
@@ -88,6 +100,10 @@ UNBELIEVABLE: dict[str, Callable[[Provider], None]] = {
     "userinfo that fails": lambda provider: provider.broken.add("/userinfo"),
     "no keys": lambda provider: provider.broken.add("/keys"),
     "no tokens": lambda provider: provider.broken.add("/token"),
+} | {
+    f"{what} at {path}": answer_as_it_is(path, body)
+    for path in ("/token", "/keys", "/userinfo")
+    for what, body in {"JSON too deep": TOO_DEEP, "a number too long": TOO_LONG}.items()
 }
 
 
@@ -155,6 +171,32 @@ def test_many_failures_have_to_wait(
 ) -> None:
     now = timezone.now()
     monkeypatch.setattr(throttle.timezone, "now", lambda: now)
-    answers = [client.get("/sign-on/callback?state=x&code=y").status_code for _ in range(101)]
-    assert set(answers[:100]) == {403}
-    assert answers[100] == 429
+    monkeypatch.setattr(throttle, "FREE_FOR_PROGRAM", 3)
+    provider.broken = {"/token"}
+    assert [sign_on(client).status_code for _ in range(5)] == [403, 403, 403, 429, 429]
+    # What came too early was not looked at, so there is nothing to record.
+    assert AuditEntry.objects.filter(event="sign-in", succeeded=False).count() == 3
+
+
+def test_ways_back_that_nobody_began_keep_nobody_out_and_are_recorded_nowhere(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
+    """Any page can have a browser ask for them, as for a picture."""
+    before = AuditEntry.objects.count()
+    for _ in range(throttle.FREE_FOR_ADDRESS + 1):
+        assert client.get("/sign-on/callback?state=x&code=y").status_code == 403
+    assert AuditEntry.objects.count() == before
+    assert sign_on(client).status_code == 302
+    person = {"username": "bob", "password": PASSWORD}
+    assert Client().post("/sign-in", person).status_code == 302
+
+
+def test_a_provider_that_fails_keeps_no_password_out(
+    client: Client, cast: Cast, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(throttle, "FREE_FOR_ADDRESS", throttle.COUNTED_FOR_ADDRESS + 1)
+    provider.broken = {"/token"}
+    for _ in range(throttle.FREE_FOR_ADDRESS + 1):
+        assert sign_on(client).status_code == 403
+    person = {"username": "bob", "password": PASSWORD}
+    assert client.post("/sign-in", person).status_code == 302

@@ -100,6 +100,10 @@ def test_a_test_tells_what_is_wrong(
     assert "says nothing of jwks_uri" in troubles()
     provider.described = lambda document: document.update(token_endpoint="file:///etc/passwd")
     assert "Its token_endpoint must begin with" in troubles()
+    for unreadable in (b"[" * 100_000, b'{"a":' + b"9" * 5000 + b"}"):
+        provider.answers[WELL_KNOWN] = unreadable
+        assert "something that is no JSON" in troubles()
+        assert Client().post("/sign-on").status_code == 503
     provider.broken.add(WELL_KNOWN)
     assert "answered with the status 500" in troubles()
     issuer(settings, "http://127.0.0.1:1")
@@ -216,6 +220,34 @@ def test_an_answer_that_takes_too_long_is_given_up(
     monkeypatch.setattr(provider_http, "TOTAL_SECONDS", 0.0)
     with pytest.raises(ProviderError, match="did not answer in time"):
         discovery.fetch_json(drip, "its keys")
+
+
+@pytest.mark.parametrize("begin", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"])
+def test_headers_that_come_one_by_one_without_end_are_given_up(
+    begin: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each comes before the limit for the next bytes, and all take longer than is allowed."""
+    ended = threading.Event()
+
+    def serve(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.sendall(begin)
+            while not ended.wait(0.01):
+                try:
+                    connection.sendall(b"H" if not begin else b"A: b\r\n")
+                except OSError:
+                    return
+
+    # More headers than are read, and a line that is longer, come much later than this.
+    monkeypatch.setattr(provider_http, "TOTAL_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve, args=(listening,), daemon=True)
+        thread.start()
+        with pytest.raises(ProviderError, match="did not answer in time"):
+            discovery.fetch_json(f"http://127.0.0.1:{listening.getsockname()[1]}/", "its keys")
+        ended.set()
+        thread.join(60)
 
 
 def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
