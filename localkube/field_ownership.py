@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from localkube import clock, errors
-from localkube.errors import ApiError
+from localkube.errors import MAX_CAUSES, ApiError
 from localkube.field_sets import (
     FieldSet,
     collect_applied_fields,
@@ -370,7 +370,7 @@ def _check_conflicts(
     conflicts: Sequence[ManagedFieldsEntry], manager: str, live: Object | None, shape: Shape
 ) -> None:
     """Raise ApiError 409 when there are conflicts, worded as recorded in
-    `errors/409-apply-conflict`.
+    `errors/409-apply-conflict`. Of more than MAX_CAUSES the first are named.
     """
     if manager == "kubectl" and live and conflicts:
         allowed = _find_last_applied_fields(live, shape)
@@ -384,9 +384,10 @@ def _check_conflicts(
     ]
     if not disputed:
         return
+    named = disputed[:MAX_CAUSES]
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {entry.title}", "field": path}
-        for entry, path in disputed
+        for entry, path in named
     ]
     if len(disputed) == 1:
         message = (
@@ -394,9 +395,14 @@ def _check_conflicts(
         )
     else:
         lines = []
-        for entry, path in disputed:
-            heading = f"conflicts with {entry.title}:"
-            lines += [f"- {path}"] if heading in lines else [heading, f"- {path}"]
+        title = ""
+        for entry, path in named:
+            if entry.title != title:
+                title = entry.title
+                lines.append(f"conflicts with {title}:")
+            lines.append(f"- {path}")
+        if len(disputed) > MAX_CAUSES:
+            lines.append(f"and more: the first {MAX_CAUSES} are shown")
         message = f"Apply failed with {len(disputed)} conflicts: " + "\n".join(lines)
     raise ApiError(409, "Conflict", message, {"causes": causes})
 

@@ -43,6 +43,8 @@ class WriteRequest:
     field_manager: str = ""
     dry_run: bool = False
     field_validation: FieldValidation = "Warn"
+    has_final_owners: bool = False
+    """The object comes with the managedFields that it is to have, or with none."""
     warnings: list[str] = field(default_factory=list)
     """Warnings that the verbs add; the API sends each as a Warning header."""
 
@@ -321,6 +323,8 @@ class Objects:
         new = self._prepare_object(resource, namespace, obj, request)
         self._check_identity(resource, name, old, new)
         new = lifecycle.merge_system_fields(resource, old, new, subresource)
+        if request.has_final_owners and "managedFields" not in obj["metadata"]:
+            new["metadata"].pop("managedFields", None)
         if subresource != "status":
             self._set_defaults(resource, new)
         self._check_causes(resource, new, resources.check_object(resource, new, old))

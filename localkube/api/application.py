@@ -13,7 +13,7 @@ from localkube.api.access import Target
 from localkube.api.binding import BindingHandler
 from localkube.api.deleting import DeleteHandler
 from localkube.api.discovery import DiscoveryHandler
-from localkube.api.http_messages import ApiCall, Receive, Response
+from localkube.api.http_messages import ABORT, ApiCall, Receive, Response
 from localkube.api.logs import LogHandler
 from localkube.api.metrics import MetricsSource
 from localkube.api.openapi import OpenApiHandler
@@ -97,7 +97,13 @@ class Application:
             gzip = "gzip" in _read_header(scope, b"accept-encoding")
             head = scope["method"] == "HEAD"
             await self._delivery.send(
-                response, send, receive, head=head, gzip=gzip, warnings=warnings
+                response,
+                send,
+                receive,
+                head=head,
+                gzip=gzip,
+                warnings=warnings,
+                abort=scope.get("state", {}).get(ABORT),
             )
         except bodies.ClientGone:
             log.debug(

@@ -64,7 +64,7 @@ class DeleteHandler:
         check_acceptable(call)
         options, request = await self._read_delete_options(call)
         deletion = self._objects.delete(resource, namespace, name, options, request)
-        return _answer_deletion(call, resource, deletion)
+        return await _answer_deletion(call, resource, deletion)
 
     async def delete_collection(
         self, call: ApiCall, resource: Resource, namespace: str | None
@@ -167,9 +167,9 @@ def _check_eviction(body: Object, name: str) -> None:
         raise errors.bad_request_error("deleteOptions must be an object")
 
 
-def _answer_deletion(call: ApiCall, resource: Resource, deletion: Deletion) -> Response:
+async def _answer_deletion(call: ApiCall, resource: Resource, deletion: Deletion) -> Response:
     if not deletion.is_removed or resource.returns_deleted:
-        return build_object_response(call, resource, deletion.object)
+        return await build_object_response(call, resource, deletion.object)
     metadata = deletion.object["metadata"]
     details = {
         "name": metadata["name"],

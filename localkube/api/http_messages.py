@@ -17,6 +17,9 @@ MAX_QUERY_FIELDS = 64
 Message = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 
+ABORT = "abort"
+"""The entry of a scope's state with the function that cuts its connection."""
+
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
 
@@ -115,7 +118,9 @@ class Response:
     """A response: a whole `body`, or a `stream` of chunks that is sent as it comes.
 
     A `live` stream has no end of its own: it is not compressed and ends when the server stops.
-    `release` is called once after the last byte, however the response ended.
+    `max_seconds` is the longest that it may take all the same: the connection of a client that has
+    not taken the stream by then is cut. `release` is called once after the last byte, however the
+    response ended.
     """
 
     status: int = 200
@@ -124,6 +129,7 @@ class Response:
     headers: list[tuple[str, str]] = field(default_factory=list)
     stream: Stream | None = None
     live: bool = False
+    max_seconds: float | None = None
     release: Callable[[], None] | None = None
 
 

@@ -19,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from localkube.api.application import Application
+from localkube.api.http_messages import ABORT
 
 log = logging.getLogger("localkube.api")
 
@@ -224,7 +225,7 @@ class _Connection(HttpToolsProtocol):
         limits: ConnectionLimits,
         on_closed: Callable[[], None],
     ) -> None:
-        super().__init__(config, state, {})
+        super().__init__(config, state, {ABORT: self._abort})
         self._limits = limits
         self._on_closed = on_closed
         self._header_bytes = 0
@@ -290,6 +291,9 @@ class _Connection(HttpToolsProtocol):
             self._stall_timer.cancel()
             self._stall_timer = None
         super().resume_writing()
+
+    def _abort(self) -> None:
+        self.transport.abort()
 
     def _start_request_timer(self) -> None:
         self._request_timer = self.loop.call_later(

@@ -6,7 +6,7 @@ parameters, and its schema. A document is built when it is first asked for.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -27,6 +27,13 @@ PATCH_TYPES = (
 
 Strategic merge is left out: kubectl would compute it from the schema, whose merge keys are not
 carried; it knows the kinds itself.
+"""
+
+V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+V2_PROTOBUF_CONTENT = V2_PROTOBUF.replace("@", ".")
+"""What kubectl asks for before it applies or creates a `kind: List`, and what names the answer.
+
+An `@` in a Content-Type is refused by Go's parser.
 """
 
 PATCH_PARAMETERS = (
@@ -59,12 +66,7 @@ class OpenApiHandler:
             raise errors.method_not_allowed_error()
         _, *rest = call.parts
         if rest == ["v2"]:
-            negotiation.choose_media(call.headers.get("accept", ""))
-            return Response(
-                body=msgspec.json.encode(
-                    {"swagger": "2.0", "info": self._info, "paths": {}, "definitions": {}}
-                )
-            )
+            return self._answer_v2(call.headers.get("accept", ""))
         if rest == ["v3"]:
             paths = {
                 root: {"serverRelativeURL": f"/openapi/v3/{root}?hash={self._document(root)[1]}"}
@@ -81,6 +83,14 @@ class OpenApiHandler:
             return Response(304, content_type="", headers=headers)
         return Response(body=body, headers=headers)
 
+    def _answer_v2(self, accept: str) -> Response:
+        """Answer with a document without kinds: clients then leave validation to the server."""
+        if V2_PROTOBUF in (media.partition(";")[0].strip() for media in accept.split(",")):
+            return Response(body=_encode_v2_document(self._info), content_type=V2_PROTOBUF_CONTENT)
+        negotiation.choose_media(accept)
+        document = {"swagger": "2.0", "info": self._info, "paths": {}, "definitions": {}}
+        return Response(body=msgspec.json.encode(document))
+
     def _build_document(self, root: str) -> tuple[bytes, str]:
         """Build the document of a group and version, with its digest."""
         paths: Object = {}
@@ -96,6 +106,20 @@ class OpenApiHandler:
         }
         body = msgspec.json.encode(document)
         return body, hashlib.sha512(body).hexdigest().upper()
+
+
+def _encode_v2_document(info: Mapping[str, str]) -> bytes:
+    """Encode the Document of gnostic's `openapi_v2`: its version, and the Info of the server."""
+    title_and_version = _encode_field(1, info["title"].encode()) + _encode_field(
+        2, info["version"].encode()
+    )
+    return _encode_field(1, b"2.0") + _encode_field(2, title_and_version)
+
+
+def _encode_field(number: int, content: bytes) -> bytes:
+    """Encode a field of protobuf that holds a text or a message, as short as these are."""
+    assert len(content) < 128
+    return bytes((number << 3 | 2, len(content))) + content
 
 
 def _build_root_path(resource: Resource) -> str:

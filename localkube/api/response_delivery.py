@@ -49,10 +49,12 @@ class ResponseSender:
         head: bool,
         gzip: bool,
         warnings: Sequence[str],
+        abort: Callable[[], None] | None = None,
     ) -> None:
         """Send the response, or as much as the client stays for.
 
-        Then release what the response held.
+        Then release what the response held. `abort` cuts the connection of a client that does not
+        take a stream in its time.
         """
         try:
             if response.stream is None:
@@ -61,7 +63,12 @@ class ResponseSender:
                 await _send_start(response, send, warnings, [])
                 await send({"type": "http.response.body"})
             else:
-                await self._send_stream(response, response.stream, send, receive, gzip, warnings)
+                is_whole = await self._send_stream(
+                    response, response.stream, send, receive, gzip, warnings
+                )
+                if not is_whole and abort is not None:
+                    abort()
+                    await _wait_for_disconnect(receive)
         finally:
             if response.stream is not None:
                 await response.stream.aclose()
@@ -89,8 +96,11 @@ class ResponseSender:
         receive: Receive,
         gzip: bool,
         warnings: Sequence[str],
-    ) -> None:
+    ) -> bool:
+        """Send a stream; return False when the client has not taken it within its `max_seconds`."""
         is_compressed = gzip and not response.live
+        loop = asyncio.get_running_loop()
+        end = None if response.max_seconds is None else loop.time() + response.max_seconds
         await _send_start(
             response, send, warnings, [("content-encoding", "gzip")] if is_compressed else []
         )
@@ -100,8 +110,14 @@ class ResponseSender:
         disconnect = asyncio.create_task(_wait_for_disconnect(receive))
         if response.live:
             self._live_streams.add(sending)
+        is_late = False
         try:
-            await asyncio.wait({sending, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(
+                {sending, disconnect},
+                timeout=response.max_seconds,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            is_late = not done
         finally:
             self._live_streams.discard(sending)
             sending.cancel()
@@ -111,7 +127,15 @@ class ResponseSender:
         # A stream that failed raises here, so its answer is cut and does not look complete.
         if not sending.cancelled():
             sending.result()
-        await send({"type": "http.response.body"})
+        if is_late:
+            return False
+        # Also the end of a stream waits while the client takes nothing.
+        try:
+            async with asyncio.timeout_at(end):
+                await send({"type": "http.response.body"})
+        except TimeoutError:
+            return False
+        return True
 
 
 async def _send_start(

@@ -6,6 +6,7 @@ does not fetch is bounded: it is ended with a 410 and lists again.
 """
 
 import asyncio
+import contextlib
 import random
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -40,6 +41,8 @@ MAX_TIMEOUT_SECONDS = 24 * 3_600
 BOOKMARK_INTERVAL = 60.0
 BOOKMARK_BEFORE_END = 2.0
 """Seconds before the timeout at which the last bookmark is sent (control-plane facts, item 20)."""
+END_GRACE_SECONDS = 1.0
+"""How long after its timeout a watch may still be sending before its connection is cut."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 WATCH_FORMS = (negotiation.TABLE, negotiation.PARTIAL)
@@ -233,7 +236,12 @@ class WatchHandler:
             self.open_count -= 1
             channel.remove(watcher)
 
-        return Response(stream=self._stream_events(watcher, history), live=True, release=release)
+        return Response(
+            stream=self._stream_events(watcher, history),
+            live=True,
+            max_seconds=options.timeout + END_GRACE_SECONDS,
+            release=release,
+        )
 
     def _prepare_history(
         self, resource: Resource, watcher: _Watcher, channel: _WatchChannel
@@ -272,8 +280,11 @@ class WatchHandler:
     ) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()
         end = loop.time() + watcher.options.timeout
-        async for chunk in join_chunks(history):
-            yield chunk
+        async with contextlib.aclosing(join_chunks(history)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+                if loop.time() >= end:
+                    return
         bookmarks = _BookmarkSchedule(loop.time(), end) if watcher.options.sends_bookmarks else None
         alarm = _Alarm(watcher.wake)
         try:

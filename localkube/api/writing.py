@@ -52,7 +52,7 @@ class WriteHandler:
         if name and isinstance(obj.setdefault("metadata", {}), dict):
             obj["metadata"].setdefault("name", name)
         created = self._objects.create(resource, namespace, obj, request)
-        return build_object_response(call, resource, created, 201)
+        return await build_object_response(call, resource, created, 201)
 
     async def update(
         self, call: ApiCall, resource: Resource, namespace: str, name: str, subresource: str
@@ -65,7 +65,7 @@ class WriteHandler:
         updated = self._objects.update(
             resource, namespace, name, obj, subresource=subresource, request=request
         )
-        return build_object_response(call, resource, updated)
+        return await build_object_response(call, resource, updated)
 
     async def patch(
         self, call: ApiCall, resource: Resource, namespace: str, name: str, subresource: str
@@ -80,7 +80,7 @@ class WriteHandler:
             check_duplicates(raw, resource)
         # No await from here on: nobody writes between read and update, so nothing is retried.
         if media == APPLY_PATCH:
-            return self._apply_configuration(
+            return await self._apply_configuration(
                 call, resource, namespace, name, subresource, change, request
             )
         current = self._objects.get(resource, namespace, name)
@@ -95,9 +95,9 @@ class WriteHandler:
             raise errors.invalid_error(
                 "", "", "", [errors.invalid_cause("patch", f'"{quoted}"', error.detail)]
             ) from error
-        return build_object_response(call, resource, updated)
+        return await build_object_response(call, resource, updated)
 
-    def _apply_configuration(
+    async def _apply_configuration(
         self,
         call: ApiCall,
         resource: Resource,
@@ -121,15 +121,15 @@ class WriteHandler:
             schema=schemas.load_schema(resource.schema).root if resource.schema else None,
         )
         # The merged object has its managedFields already: the verbs must not track them again.
-        untracked = replace(request, field_manager="")
+        untracked = replace(request, field_manager="", has_final_owners=True)
         if current is None:
-            return build_object_response(
+            return await build_object_response(
                 call, resource, self._objects.create(resource, namespace, merged, untracked), 201
             )
         updated = self._objects.update(
             resource, namespace, name, merged, subresource=subresource, request=untracked
         )
-        return build_object_response(call, resource, updated)
+        return await build_object_response(call, resource, updated)
 
     async def _read_object(
         self, call: ApiCall, resource: Resource, request: WriteRequest

@@ -102,9 +102,7 @@ class _DocumentBuilder:
             self._stack.append(_OpenCollection(value, event.anchor, _get_line_number(event)))
         elif isinstance(event, yaml.CollectionEndEvent):
             closed = self._stack.pop()
-            for source in closed.merges:
-                closed.value = source | closed.value
-            self._add_value(closed.value, closed.size, closed.anchor, closed.line)
+            self._add_value(_merge_maps(closed), closed.size, closed.anchor, closed.line)
         elif isinstance(event, yaml.AliasEvent):
             anchor = str(event.anchor)
             if anchor not in self._anchors:
@@ -169,6 +167,20 @@ class _DocumentBuilder:
                 f"document contains more than {MAX_NODES} values, a text counted once for every "
                 f"{CHARACTERS_PER_VALUE} characters"
             )
+
+
+def _merge_maps(collection: _OpenCollection) -> Any:
+    """Return the value of a collection with what is merged into it.
+
+    Its own keys come before those of any source, and a source's before those of a later one.
+    """
+    if not collection.merges:
+        return collection.value
+    merged: dict[str, Any] = {}
+    # Into one map: a new map for each source would cost their number squared.
+    for source in (*reversed(collection.merges), collection.value):
+        merged.update(source)
+    return merged
 
 
 def _get_line_number(event: yaml.Event) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from localkube.controllers.index_failures import IndexFailures
 from localkube.controllers.job_indexes import PodIndexes
 
 MAX_REMEMBERED_JOBS = 4096
@@ -32,6 +33,10 @@ class JobMemory:
     """Names of the replicas that this generation no longer has."""
     pod_indexes: PodIndexes | None = None
     """The completion indexes of the pods of a batch Job; None until it needs them."""
+    index_failures: IndexFailures | None = None
+    """The failures of the indexes of a batch Job; None until it needs them."""
+    checked_successes: tuple[int | None, set[int]] | None = None
+    """The completions, and those completed, of a batch Job that fulfilled no success policy."""
     last_success: datetime | None = None
     """When a pod of a batch Job last succeeded."""
     hostfile_version: tuple[int, int] | None = None

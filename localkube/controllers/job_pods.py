@@ -4,7 +4,7 @@ The finalizer keeps each pod until the Job has counted it.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from localkube.controllers.job_rules import COMPLETION_INDEX, parse_index
 from localkube.metadata import Object, deep_copy, name_of, namespace_of, uid_of
@@ -18,8 +18,13 @@ CREATION_TIME = re.compile(rb'"creationTimestamp":"([^"]*)"')
 JOB_NAME = "batch.kubernetes.io/job-name"
 
 
-def build_job_pod(job: Object, index: int | None) -> Object:
-    """Build a pod of the Job; with `index`, the pod of that completion index."""
+def build_job_pod(
+    job: Object, index: int | None, index_annotations: Mapping[str, str] | None = None
+) -> Object:
+    """Build a pod of the Job; with `index`, the pod of that completion index.
+
+    `index_annotations` are what the pods of this index have besides.
+    """
     template = deep_copy(job["spec"]["template"])
     template_metadata = template.get("metadata") or {}
     labels = dict(template_metadata.get("labels") or {}) | {
@@ -37,6 +42,7 @@ def build_job_pod(job: Object, index: int | None) -> Object:
         metadata["annotations"] = dict(template_metadata["annotations"])
     if index is not None:
         _set_completion_index(metadata, template["spec"], name_of(job), index)
+        metadata["annotations"] |= index_annotations or {}
     return {"metadata": metadata, "spec": template["spec"]}
 
 

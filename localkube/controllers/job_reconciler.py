@@ -11,13 +11,22 @@ from itertools import islice
 
 from localkube import clock
 from localkube.controllers.children import RETRY_AFTER, Children
+from localkube.controllers.index_failures import IndexFailures
 from localkube.controllers.job_indexes import PodIndexes
 from localkube.controllers.job_memory import JobMemory
-from localkube.controllers.job_pods import build_job_pod, release_pod, sort_for_removal
+from localkube.controllers.job_outcomes import (
+    END_CONDITIONS,
+    Outcome,
+    find_announced_outcome,
+    find_index_failure,
+)
+from localkube.controllers.job_pods import build_job_pod, index_of, release_pod, sort_for_removal
 from localkube.controllers.job_rules import (
+    FailureAction,
     JobSpec,
     completion_index,
     exceeds_restart_limit,
+    find_success_rule,
     format_indexes,
     match_failure_policy,
     parse_indexes,
@@ -33,31 +42,18 @@ from localkube.controllers.operator_reconciler import (
 from localkube.controllers.owned_objects import AHEAD_FACTOR, PODS_PER_RECONCILE
 from localkube.controllers.pod_state import finish_time, phase_of, was_shut_down
 from localkube.event_recorder import EventRecorder
-from localkube.metadata import (
-    Object,
-    deep_copy,
-    find_condition,
-    is_terminating,
-    name_of,
-    namespace_of,
-)
+from localkube.metadata import Object, deep_copy, is_terminating, name_of, namespace_of
 from localkube.objects import Objects
 from localkube.resources import JOBS, PODS
-from localkube.resources.jobs import MAX_INDEXED
+from localkube.resources.job_index_rules import MAX_INDEXED
 from localkube.store import Record
 from localkube.tallies import Tally
 
-COUNTED_FIELDS = ("succeeded", "failed", "completedIndexes")
+COUNTED_FIELDS = ("succeeded", "failed", "completedIndexes", "failedIndexes")
 """The fields of the status that are nowhere else: the pods that they count are released."""
 
 LATEST_PODS = 32
 """How many ended pods are read for the delay before another one, which ten already make longest."""
-
-END_CONDITIONS = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
-"""The condition that announces how a Job will end, and the one set once its last pod has ended."""
-
-Outcome = tuple[str, str, str]
-"""A key of END_CONDITIONS, the reason and the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +84,11 @@ class JobReconciler:
         self._spec = JobSpec.from_job(job)
         self._status: Object = deep_copy(job.get("status") or {})
         self._conditions: list[Object] = self._status.setdefault("conditions", [])
-        self._completed_indexes = parse_indexes(
-            self._status.get("completedIndexes") or "", self._spec.completions or 0
-        )
+        completions, status = self._spec.completions or 0, self._status
+        self._completed_indexes = parse_indexes(status.get("completedIndexes") or "", completions)
+        self._failed_indexes: set[int] = set()
+        if self._spec.limit_per_index is not None:
+            self._failed_indexes = parse_indexes(status.get("failedIndexes") or "", completions)
         self._failed_count = int(self._status.get("failed") or 0)
         self._succeeded_count = (
             len(self._completed_indexes)
@@ -107,7 +105,11 @@ class JobReconciler:
         if not self._spec.suspended:
             self._start_or_resume()
         has_more_ended = self._count_ended_pods()
-        outcome = self._find_announced_outcome() or self._find_failure()
+        outcome = (
+            find_announced_outcome(self._conditions)
+            or self._find_failure()
+            or self._find_policy_success()
+        )
         delay: float | None = 0 if has_more_ended else None
         if outcome is not None:
             delay = find_earliest(delay, self._delete_active_pods())
@@ -202,14 +204,29 @@ class JobReconciler:
             self._policy_failure = self._policy_failure or text
         if action != "Ignore":
             self._failed_count += 1
+        if self._spec.limit_per_index is not None:
+            self._count_index_failure(pod, action, self._spec.limit_per_index)
 
-    def _find_announced_outcome(self) -> Outcome | None:
-        """Return the outcome that an earlier reconciliation announced, if any."""
-        for kind in END_CONDITIONS:
-            condition = find_condition(self._conditions, kind)
-            if condition is not None and condition["status"] == "True":
-                return kind, str(condition.get("reason")), str(condition.get("message"))
-        return None
+    def _count_index_failure(self, pod: Object, action: FailureAction, limit: int) -> None:
+        index = completion_index(pod)
+        if not 0 <= index < (self._spec.completions or 0) or index in self._completed_indexes:
+            return
+        before = self._load_index_failures().add_failure(pod, is_ignored=action == "Ignore")
+        if action == "FailIndex" or (action == "Count" and before >= limit):
+            self._failed_indexes.add(index)
+
+    def _load_index_failures(self) -> IndexFailures:
+        """Return the failures of the indexes; of a Job that is not remembered, from its pods."""
+        if self._memory.index_failures is None:
+            ended_indexes = self._completed_indexes | self._failed_indexes
+            records = self._iterate_pods(lambda tally: tally.phase != "Succeeded")
+            pods = (
+                self._objects.decode_record(PODS, record)
+                for record in records
+                if index_of(record) not in ended_indexes
+            )
+            self._memory.index_failures = IndexFailures.from_pods(pods, self._spec.failure_rules)
+        return self._memory.index_failures
 
     def _find_failure(self) -> Outcome | None:
         if self._policy_failure:
@@ -229,7 +246,19 @@ class JobReconciler:
                 "DeadlineExceeded",
                 "Job was active longer than specified deadline",
             )
-        return None
+        return find_index_failure(self._spec, self._succeeded_count, len(self._failed_indexes))
+
+    def _find_policy_success(self) -> Outcome | None:
+        """Return the success that a rule of the success policy grants before all have succeeded."""
+        rules, state = self._spec.success_rules, (self._spec.completions, self._completed_indexes)
+        # The rules never change, and reading their indexes may take milliseconds.
+        if not rules or self._memory.checked_successes == state:
+            return None
+        number = find_success_rule(rules, self._completed_indexes, self._spec.completions or 0)
+        if number is None:
+            self._memory.checked_successes = state[0], set(self._completed_indexes)
+            return None
+        return "SuccessCriteriaMet", "SuccessPolicy", f"Matched rules at index {number}"
 
     def _find_success(self) -> Outcome | None:
         completions = self._spec.completions
@@ -298,7 +327,8 @@ class JobReconciler:
     def _count_wanted_pods(self, active: int) -> int:
         if self._spec.completions is None:
             return active if self._succeeded_count else self._spec.parallelism
-        return max(0, min(self._spec.parallelism, self._spec.completions - self._succeeded_count))
+        open_count = self._spec.completions - self._succeeded_count - len(self._failed_indexes)
+        return max(0, min(self._spec.parallelism, open_count))
 
     def _report_held_back_pods(self, wanted: int) -> None:
         most = self._context.pods_ahead
@@ -314,6 +344,9 @@ class JobReconciler:
             self._recorder.record_event(self._job, "Warning", LIMITED, text)
 
     def _start_pods(self, missing: int) -> float | None:
+        """Start a batch of the missing pods; return the seconds until more may be started."""
+        if self._spec.limit_per_index is not None:
+            return self._start_independent_pods(missing)
         delay = seconds_until_retry(
             self._find_failure_times(), self._find_last_success(), clock.current_time()
         )
@@ -328,6 +361,23 @@ class JobReconciler:
             if created is None:
                 return RETRY_AFTER
         return 0 if missing > batch else None
+
+    def _start_independent_pods(self, missing: int) -> float | None:
+        """Start pods of indexes each of which waits after its own failures only."""
+        failures, now = self._load_index_failures(), clock.current_time()
+        batch = min(missing, PODS_PER_RECONCILE)
+        delays = {
+            index: failures.seconds_until_retry(index, now)
+            for index in self._find_free_indexes(batch)
+        }
+        ready = [index for index, delay in delays.items() if delay <= 0]
+        for index in ready:
+            pod = build_job_pod(self._job, index, failures.build_annotations(index))
+            if self._children.create(self._job, PODS, pod) is None:
+                return RETRY_AFTER
+        if ready and missing > batch:
+            return 0
+        return min((delay for delay in delays.values() if delay > 0), default=None)
 
     def _find_failure_times(self) -> Sequence[datetime]:
         """Return when the latest failed pods ended."""
@@ -355,7 +405,9 @@ class JobReconciler:
             pod_indexes.find_free,
             count,
             min(spec.completions or 0, MAX_INDEXED),
-            self._completed_indexes,
+            self._completed_indexes | self._failed_indexes
+            if self._failed_indexes
+            else self._completed_indexes,
             replaces_ending=spec.replace_terminating,
         )
         found = find()
@@ -432,3 +484,5 @@ class JobReconciler:
         self._status["uncountedTerminatedPods"] = {}
         if self._completed_indexes:
             self._status["completedIndexes"] = format_indexes(self._completed_indexes)
+        if self._spec.limit_per_index is not None:
+            self._status["failedIndexes"] = format_indexes(self._failed_indexes)

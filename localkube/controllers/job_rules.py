@@ -1,13 +1,13 @@
 """The rules of batch/v1 Jobs as pure functions: indexes, delays, failure policies, conditions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 from localkube import clock
 from localkube.metadata import Object, annotations_of, find_condition
-from localkube.resources.jobs import MAX_INDEXED
+from localkube.resources.job_index_rules import MAX_INDEXED
 from localkube.tallies import Tally
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
@@ -18,7 +18,7 @@ MAX_DELAY = timedelta(minutes=6)
 documented.
 """
 
-FailureAction = Literal["FailJob", "Ignore", "Count"]
+FailureAction = Literal["FailJob", "FailIndex", "Ignore", "Count"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,9 @@ class JobSpec:
     at once.
     """
     failure_rules: Sequence[Object]
+    limit_per_index: int | None = None
+    max_failed_indexes: int | None = None
+    success_rules: Sequence[Object] = ()
 
     @classmethod
     def from_job(cls, job: Object) -> "JobSpec":
@@ -48,10 +51,11 @@ class JobSpec:
         if parallelism is None and completions is None:
             completions = 1
         policy = spec.get("podFailurePolicy")
+        indexed = spec.get("completionMode") == "Indexed"
         return cls(
             parallelism=1 if parallelism is None else int(parallelism),
             completions=None if completions is None else int(completions),
-            indexed=spec.get("completionMode") == "Indexed",
+            indexed=indexed,
             backoff_limit=int(spec.get("backoffLimit", 6)),
             deadline_seconds=spec.get("activeDeadlineSeconds"),
             suspended=bool(spec.get("suspend")),
@@ -62,6 +66,9 @@ class JobSpec:
             )
             == "TerminatingOrFailed",
             failure_rules=(policy or {}).get("rules") or (),
+            limit_per_index=spec.get("backoffLimitPerIndex") if indexed else None,
+            max_failed_indexes=spec.get("maxFailedIndexes"),
+            success_rules=((spec.get("successPolicy") or {}).get("rules") or ()) if indexed else (),
         )
 
 
@@ -122,13 +129,29 @@ def seconds_until_retry(
 ) -> float:
     """Return the seconds until another pod may be started, from when pods have ended.
 
-    Only pods that failed after the last success lengthen the delay.
+    Only pods that failed after the last success lengthen the delay, and none that ended in the
+    future: the clock was set back since.
     """
-    ends = [end for end in failures if last_success is None or end > last_success]
+    ends = [end for end in failures if end <= now and (last_success is None or end > last_success)]
     if not ends:
         return 0
-    delay = min(MAX_DELAY, FIRST_DELAY * (1 << min(len(ends) - 1, 10)))
-    return max(0.0, (max(ends) + delay - now).total_seconds())
+    return max(0.0, (max(ends) + find_retry_delay(len(ends)) - now).total_seconds())
+
+
+def find_retry_delay(failures: int) -> timedelta:
+    """Return how long after the last of so many failures another pod may be started."""
+    return min(MAX_DELAY, FIRST_DELAY * (1 << min(failures - 1, 10)))
+
+
+def find_success_rule(rules: Sequence[Object], completed: Set[int], completions: int) -> int | None:
+    """Return the number of the first success policy rule that the completed indexes fulfil."""
+    for number, rule in enumerate(rules if completed else ()):
+        count, text = rule.get("succeededCount"), rule.get("succeededIndexes")
+        wanted = completed if text is None else parse_indexes(text, completions)
+        needed = len(wanted) if count is None else count
+        if len(wanted & completed) >= needed:
+            return number
+    return None
 
 
 def exceeds_restart_limit(tallies: Mapping[Tally, int], spec: JobSpec) -> bool:
@@ -148,8 +171,7 @@ def match_failure_policy(pod: Object, rules: Sequence[Object]) -> tuple[FailureA
     """Return the action of the first failure policy rule that matches a failed pod, and the FailJob
     message.
 
-    Without a match a failure counts. FailIndex belongs to backoffLimitPerIndex, which is not
-    served, so it counts too.
+    Without a match a failure counts.
     """
     for number, rule in enumerate(rules):
         text = _match_exit_code(pod, rule.get("onExitCodes")) or _match_condition(
@@ -157,7 +179,9 @@ def match_failure_policy(pod: Object, rules: Sequence[Object]) -> tuple[FailureA
         )
         if text:
             action: FailureAction = (
-                rule["action"] if rule.get("action") in ("FailJob", "Ignore") else "Count"
+                rule["action"]
+                if rule.get("action") in ("FailJob", "FailIndex", "Ignore")
+                else "Count"
             )
             return action, f"{text} matching {rule.get('action')} rule at index {number}"
     return "Count", ""

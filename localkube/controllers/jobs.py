@@ -1,7 +1,6 @@
 """The controller of batch/v1 Jobs, as in Kubernetes 1.31 and later.
 
-Not served: backoffLimitPerIndex and successPolicy. A pod that a node shutdown ended is replaced and
-counts for nothing.
+A pod that a node shutdown ended is replaced and counts for nothing.
 """
 
 from collections.abc import Iterator, Mapping

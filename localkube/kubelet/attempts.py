@@ -118,7 +118,11 @@ def restart_time(last: Attempt, policy: str) -> datetime | None:
     assert isinstance(ended, runs.Exited)
     if policy == "Never" or (policy == "OnFailure" and ended.exit_code == 0):
         return None
-    return ended.finished_at + timedelta(seconds=0 if _resets_delay(ended) else last.delay)
+    now = clock.current_time()
+    # After an end in the future the clock was set back: it must not keep the container waiting.
+    if _resets_delay(ended) or ended.finished_at > now:
+        return min(ended.finished_at, now)
+    return ended.finished_at + timedelta(seconds=last.delay)
 
 
 def next_delay(last: Attempt) -> int:

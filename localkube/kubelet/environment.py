@@ -18,12 +18,12 @@ from localkube.kubelet import mpi, service_hosts
 from localkube.kubelet.gpus import Gpu
 from localkube.metadata import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 from localkube.options import GPU_DEVICES_ANNOTATION
+from localkube.resources.count_rules import MAX_VARIABLES
 
 POD_IP = "127.0.0.1"
 """Every pod shares the network of this machine."""
 
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-MAX_VARIABLES = 4096
 MAX_LOADED_OBJECTS = 64
 """Most secrets, and config maps, whose values are kept while one environment is built."""
 

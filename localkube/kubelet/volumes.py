@@ -57,6 +57,13 @@ class Mounts:
     """Real paths of the mounts that are read-only and not writable by another mount."""
     writable: Sequence[Path] = ()
     """Real paths of the writable mounts below those."""
+    _pattern: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Once for all the texts of a container: there may be thousands of each.
+        paths = "|".join(re.escape(path) for path in sorted(self.targets, key=len, reverse=True))
+        pattern = re.compile(f"{_NOT_WITHIN}(?:{paths}){_NOT_PATH}")
+        object.__setattr__(self, "_pattern", pattern)
 
     def translate(self, text: str) -> str:
         """Replace each mounted path that `text` names as a whole path by the real one.
@@ -66,12 +73,7 @@ class Mounts:
         """
         if not self.targets:
             return text
-        paths = "|".join(re.escape(path) for path in sorted(self.targets, key=len, reverse=True))
-        return re.sub(
-            f"{_NOT_WITHIN}(?:{paths}){_NOT_PATH}",
-            lambda match: str(self.targets[match.group()]),
-            text,
-        )
+        return self._pattern.sub(lambda match: str(self.targets[match.group()]), text)
 
     def build_variables(self) -> dict[str, str]:
         """Build LOCALKUBE_MOUNT_NAME for each mounted volume, its name in capitals with

@@ -18,6 +18,11 @@ def too_long_cause(field: str, limit: int) -> Cause:
     return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", field)
 
 
+def too_many_cause(field: str, count: int, most: int) -> Cause:
+    text = f"Too many: {count}: must have at most {most} items"
+    return Cause("FieldValueTooMany", text, field)
+
+
 def duplicate_cause(field: str, value: str) -> Cause:
     return Cause("FieldValueDuplicate", f"Duplicate value: {quote_value(value)}", field)
 

@@ -7,7 +7,12 @@ from typing import Any
 
 from localkube.errors import Cause, required_cause, unsupported_cause
 from localkube.resources import name_rules
-from localkube.resources.causes import duplicate_cause, invalid_value_cause, quote_value
+from localkube.resources.causes import (
+    duplicate_cause,
+    invalid_value_cause,
+    quote_value,
+    too_many_cause,
+)
 
 ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 OPERATORS = ("In", "NotIn")
@@ -133,11 +138,7 @@ def _check_choice(value: str, allowed: tuple[str, ...], field: str) -> list[Caus
 
 
 def _check_max_items(items: list[Any], most: int, field: str) -> list[Cause]:
-    if len(items) <= most:
-        return []
-    return [
-        Cause("FieldValueTooMany", f"Too many: {len(items)}: must have at most {most} items", field)
-    ]
+    return [too_many_cause(field, len(items), most)] if len(items) > most else []
 
 
 def _build_rule_cause(field: str, text: str) -> Cause:

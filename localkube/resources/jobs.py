@@ -7,8 +7,10 @@ from localkube.errors import Cause, required_cause, unsupported_cause
 from localkube.metadata import Object, find_condition, is_terminating
 from localkube.resources import table_cells
 from localkube.resources.causes import immutable_cause, invalid_value_cause
+from localkube.resources.count_rules import check_counts
 from localkube.resources.failure_policy import check_policy, set_policy_defaults
 from localkube.resources.field_readers import number_reader
+from localkube.resources.job_index_rules import check_completions, check_index_fields
 from localkube.resources.metadata_rules import check_labels
 from localkube.resources.pod_defaults import set_pod_spec_defaults
 from localkube.resources.pod_rules import check_pod_spec
@@ -31,8 +33,8 @@ NON_NEGATIVE_FIELDS = (
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 )
-MAX_INDEXED = 100_000
-"""The most completions and parallel pods of an Indexed Job."""
+UNLIMITED = 2**31 - 1
+"""The backoffLimit of a Job with a limit per index that says none."""
 
 IMMUTABLE_FIELDS = (
     "selector",
@@ -43,7 +45,6 @@ IMMUTABLE_FIELDS = (
     "managedBy",
     "manualSelector",
 )
-UNSERVED_FIELDS = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
 MUTABLE_WHILE_SUSPENDED = ("nodeSelector", "tolerations", "affinity", "schedulingGates")
 """Fields of the template's spec that may change while the job is suspended and has not started."""
 
@@ -70,9 +71,7 @@ def set_job_defaults(job: Object) -> None:
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
-    # Beside backoffLimitPerIndex a real server sets no limit. That field is not kept here: without
-    # a limit a Job whose index always fails would be tried for ever.
-    spec.setdefault("backoffLimit", 6)
+    spec.setdefault("backoffLimit", 6 if spec.get("backoffLimitPerIndex") is None else UNLIMITED)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     spec.setdefault("manualSelector", False)
@@ -114,8 +113,10 @@ def check_job(job: Object, old: Object | None) -> list[Cause]:
                 "spec.completionMode", spec.get("completionMode") or "", COMPLETION_MODES
             )
         )
-    elif spec["completionMode"] == "Indexed":
-        causes += _check_indexed(spec)
+    causes += check_completions(spec)
+    # A Job from before these rules were kept must still get its status.
+    if old is None or old["spec"] != spec:
+        causes += check_index_fields(spec)
     if spec.get("podReplacementPolicy") not in REPLACEMENT_POLICIES:
         causes.append(
             unsupported_cause(
@@ -124,32 +125,11 @@ def check_job(job: Object, old: Object | None) -> list[Cause]:
                 REPLACEMENT_POLICIES,
             )
         )
+    if old is None and (counts := check_counts(spec["template"]["spec"], "spec.template.spec")):
+        return causes + counts
     causes += _check_template(spec)
     causes += check_policy(spec, "spec")
     return causes if old is None else causes + _check_changes(spec, old)
-
-
-def _check_indexed(spec: dict[str, Any]) -> list[Cause]:
-    if spec.get("completions") is None:
-        return [required_cause("spec.completions", "when completion mode is Indexed")]
-    # A real server bounds the parallelism alone, and its controller the completions with it.
-    return [
-        invalid_value_cause(
-            f"spec.{part}",
-            spec[part],
-            f"must be less than or equal to {MAX_INDEXED} when completion mode is Indexed",
-        )
-        for part in ("parallelism", "completions")
-        if isinstance(spec.get(part), int) and spec[part] > MAX_INDEXED
-    ]
-
-
-def find_job_warnings(job: Object) -> list[str]:
-    return [
-        f"spec.{part}: localkube does not serve this field, it has no effect"
-        for part in UNSERVED_FIELDS
-        if part in job["spec"]
-    ]
 
 
 def _check_template(spec: dict[str, Any]) -> list[Cause]:
@@ -271,6 +251,5 @@ JOBS = Resource(
     schema="jobs",
     set_defaults=set_job_defaults,
     validate=check_job,
-    find_warnings=find_job_warnings,
     orphans_by_default=True,
 )

@@ -10,6 +10,7 @@ from localkube.resources import name_rules
 from localkube.resources.affinity_rules import check_affinity
 from localkube.resources.causes import duplicate_cause, immutable_cause, invalid_value_cause
 from localkube.resources.container_rules import check_container, check_dns_label
+from localkube.resources.count_rules import check_counts
 from localkube.resources.metadata_rules import check_labels
 from localkube.resources.storage import check_claim_spec
 
@@ -28,6 +29,9 @@ ALLOWED_CHANGES_MESSAGE = (
 
 def check_pod(pod: Object, old: Object | None) -> list[Cause]:
     """Return all problems of a pod; on an update, also those of forbidden changes."""
+    # Of a stored pod the counts cannot change, and one from before they were bounded may stay.
+    if old is None and (counts := check_counts(pod["spec"], "spec")):
+        return counts
     causes = check_pod_spec(pod["spec"], "spec")
     if old is None:
         return causes

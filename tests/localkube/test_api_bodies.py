@@ -1,6 +1,9 @@
 """Request bodies: JSON and YAML in, values out, and nothing that a few bytes could blow up."""
 
+import asyncio
 import json
+import threading
+from typing import Any
 
 import pytest
 
@@ -60,6 +63,37 @@ def test_yaml_aliases_and_merges_give_values_of_their_own() -> None:
         "three": {"x": 1, "z": 3},
     }
     assert value["two"] is not value["base"]
+
+
+def test_the_first_of_many_merged_maps_wins_and_none_is_copied_for_each() -> None:
+    # A copy of what is merged for each of these sources would take minutes.
+    sources = ",".join(f"{{k{number}: {number}, same: {number}}}" for number in range(60_000))
+    value = yaml_text.parse_yaml(f"{{k7: own, <<: [{sources}]}}".encode())
+    assert len(value) == 60_001
+    assert (value["k7"], value["k8"], value["same"]) == ("own", 8, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_in_thread"),
+    [
+        (b"a: 1", False),
+        (b"a: " + b"x" * bodies.THREAD_FROM_BYTES, True),
+        (b"a: &a [1]\nb: *a", True),
+    ],
+)
+def test_yaml_that_may_take_long_is_parsed_in_a_thread(
+    text: bytes, is_in_thread: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    parse = yaml_text.parse_yaml
+
+    def note_thread(text: bytes) -> Any:
+        threads.append(threading.current_thread())
+        return parse(text)
+
+    monkeypatch.setattr(yaml_text, "parse_yaml", note_thread)
+    asyncio.run(bodies.decode_yaml(text, "Pod"))
+    assert [thread is not threading.current_thread() for thread in threads] == [is_in_thread]
 
 
 @pytest.mark.parametrize(

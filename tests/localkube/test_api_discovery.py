@@ -2,6 +2,7 @@
 
 import pytest
 
+from localkube import KUBERNETES_VERSION
 from localkube.resources import NODES, PODS, REGISTRY
 from tests.localkube.api_server import ApiServer, pod, uid, usage
 
@@ -72,6 +73,15 @@ def test_openapi_has_a_document_for_every_group(api: ApiServer) -> None:
     assert {api.get(entry["serverRelativeURL"]).status for entry in index.values()} == {200}
     assert api.get("/openapi/v3/apis/nosuch/v1").status == 404
     assert api.get("/openapi/v2").json["swagger"] == "2.0"
+
+
+def test_openapi_comes_as_kubectl_wants_it_for_lists(api: ApiServer) -> None:
+    name = "application/com.github.proto-openapi.spec.v2{}v1.0+protobuf"
+    answer = api.get("/openapi/v2", accept=name.format("@"))
+    assert (answer.status, answer.headers["content-type"]) == (200, name.format("."))
+    version = KUBERNETES_VERSION.encode()
+    info = b"\x0a\x09localkube\x12" + bytes([len(version)]) + version
+    assert answer.body == b"\x0a\x032.0\x12" + bytes([len(info)]) + info
 
 
 def test_the_administrator_may_do_everything(api: ApiServer) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from localkube.api.listener import ConnectionLimits, compute_max_connections
+from localkube.resources import CONFIGMAPS
 from tests.localkube.api_server import DEADLINE, TOKEN, ApiServer
 
 PODS = "/api/v1/pods"
@@ -146,20 +147,37 @@ def test_headers_without_end_are_cut_off(api: ApiServer) -> None:
     assert wait_until_drained(api)
 
 
-def test_a_client_that_takes_nothing_is_cut_off(hasty: ApiServer) -> None:
+def create_more_than_buffers_hold(server: ApiServer) -> None:
     body = {
         "metadata": {"name": "large", "annotations": {"pad": "x" * 250_000}},
         "data": {"pad": "y" * 900_000},
     }
     for number in range(10):
         body["metadata"]["name"] = f"large-{number}"  # type: ignore[index]
-        assert hasty.ask("POST", "/api/v1/namespaces/team-a/configmaps", body).status == 201
-    connection = open_tls_connection(hasty)
+        assert server.ask("POST", "/api/v1/namespaces/team-a/configmaps", body).status == 201
+
+
+def request_and_take_nothing(server: ApiServer, path: str) -> ssl.SSLSocket:
+    connection = open_tls_connection(server)
     connection.sendall(
-        b"GET /api/v1/configmaps HTTP/1.1\r\nhost: x\r\n"
-        + f"authorization: Bearer {TOKEN}\r\n\r\n".encode()
+        f"GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\n\r\n".encode()
     )
+    return connection
+
+
+def test_a_client_that_takes_nothing_is_cut_off(hasty: ApiServer) -> None:
+    create_more_than_buffers_hold(hasty)
+    connection = request_and_take_nothing(hasty, "/api/v1/configmaps")
     assert wait_until_drained(hasty)
+    connection.close()
+
+
+def test_a_watch_whose_client_takes_nothing_ends_at_its_timeout(api: ApiServer) -> None:
+    assert api.limits.stall_seconds > DEADLINE
+    create_more_than_buffers_hold(api)
+    connection = request_and_take_nothing(api, "/api/v1/configmaps?watch=1&timeoutSeconds=1")
+    assert wait_until_drained(api)
+    assert not api.objects.store._get_table(CONFIGMAPS.key).subscribers
     connection.close()
 
 

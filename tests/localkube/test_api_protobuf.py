@@ -1,8 +1,13 @@
 """Objects that clients send as protobuf: what they mean in JSON, and bytes that mean nothing."""
 
+import asyncio
+import threading
+from typing import Any
+
 import pytest
 
-from localkube.api import protobuf
+from localkube.api import bodies, protobuf
+from localkube.api.bodies import MAX_VALUES
 from tests.localkube.api_server import ApiServer
 
 MEDIA = protobuf.MEDIA_TYPE
@@ -111,6 +116,39 @@ def test_numbers_may_be_negative() -> None:
 def test_bytes_that_mean_nothing_are_refused(raw: bytes) -> None:
     with pytest.raises(protobuf.BadProtobuf):
         protobuf.decode_object(raw)
+
+
+def test_an_object_has_no_more_values_than_in_json() -> None:
+    def build_pod(values: int) -> bytes:
+        arguments = field(4, b"") * values
+        containers = field(2, field(1, "a") + arguments) + field(2, field(1, "b") + arguments)
+        return envelope("v1", "Pod", metadata("x") + field(2, containers))
+
+    decoded = protobuf.decode_object(build_pod(MAX_VALUES // 2 - 20))
+    assert len(decoded["spec"]["containers"][1]["args"]) == MAX_VALUES // 2 - 20
+    for values in (MAX_VALUES // 2, MAX_VALUES + 1):
+        with pytest.raises(protobuf.BadProtobuf, match="more than 200000 values"):
+            protobuf.decode_object(build_pod(values))
+
+
+@pytest.mark.parametrize(("size", "is_in_thread"), [(1, False), (10_000, True)])
+def test_a_large_object_is_decoded_in_a_thread(
+    size: int, is_in_thread: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    decode = protobuf.decode_object
+
+    def note_thread(raw: bytes) -> dict[str, Any]:
+        threads.append(threading.current_thread())
+        return decode(raw)
+
+    monkeypatch.setattr(protobuf, "decode_object", note_thread)
+    raw = envelope(
+        "v1", "ConfigMap", metadata("x") + field(2, field(1, "k") + field(2, "v" * size))
+    )
+    decoded = asyncio.run(bodies.decode_body(raw, MEDIA, "ConfigMap"))
+    assert decoded["data"] == {"k": "v" * size}
+    assert [thread is not threading.current_thread() for thread in threads] == [is_in_thread]
 
 
 def test_a_namespace_may_be_created_from_protobuf(api: ApiServer) -> None:

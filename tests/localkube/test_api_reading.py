@@ -3,11 +3,13 @@
 import base64
 import gzip
 import json
+import threading
 from typing import Any
 
 import pytest
 import yaml
 
+from localkube.api import yaml_text
 from localkube.resources import PODS, PYTORCHJOBS
 from tests.localkube.api_server import ApiServer, job, pod
 
@@ -210,6 +212,30 @@ def test_yaml_is_given_to_who_wants_it(api: ApiServer) -> None:
     answer = api.get(f"{JOBS}/a", accept="application/yaml")
     assert answer.headers["content-type"] == "application/yaml"
     assert yaml.safe_load(answer.body)["metadata"]["name"] == "a"
+
+
+@pytest.mark.parametrize(("size", "is_in_loop"), [(1, True), (100_000, False)])
+def test_yaml_of_a_large_object_is_made_in_a_thread(
+    api: ApiServer, size: int, is_in_loop: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+    dump = yaml_text.dump_yaml
+
+    def note_thread(value: Any) -> bytes:
+        threads.append(threading.current_thread().name)
+        return dump(value)
+
+    monkeypatch.setattr(yaml_text, "dump_yaml", note_thread)
+    path = "/api/v1/namespaces/team-a/configmaps"
+    body = {"metadata": {"name": "c"}, "data": {"value": "x" * size}}
+    answers = [
+        api.ask("POST", path, body, accept="application/yaml"),
+        api.get(f"{path}/c", accept="application/yaml"),
+        api.ask("DELETE", f"{path}/c?dryRun=All", accept="application/yaml"),
+    ]
+    assert [answer.status for answer in answers] == [201, 200, 200]
+    assert yaml.safe_load(answers[1].body)["data"] == body["data"]
+    assert {name == "api-server" for name in threads} == {is_in_loop}
 
 
 @pytest.mark.parametrize(

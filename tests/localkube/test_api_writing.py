@@ -180,6 +180,17 @@ def test_an_apply_that_takes_what_another_owns_conflicts_unless_forced(api: ApiS
     assert workers(patch(api, f"{JOBS}/a?fieldManager=other&force=true", wanted, APPLY).json) == 5
 
 
+def test_a_manager_that_applies_nothing_any_more_owns_nothing(api: ApiServer) -> None:
+    path = "/api/v1/namespaces/team-a/configmaps/owned"
+    bare = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owned"}}
+    patch(api, f"{path}?fieldManager=console", bare | {"data": {"a": "1"}}, APPLY)
+    emptied = patch(api, f"{path}?fieldManager=console", bare, APPLY)
+    assert (emptied.status, "data" in emptied.json) == (200, False)
+    assert "managedFields" not in emptied.json["metadata"]
+    answer = patch(api, f"{path}?fieldManager=other", bare | {"data": {"a": "2"}}, APPLY)
+    assert (answer.status, answer.json["data"]) == (200, {"a": "2"})
+
+
 def test_an_apply_without_a_manager_is_invalid(api: ApiServer) -> None:
     answer = patch(api, f"{JOBS}/a", job("a"), APPLY)
     assert answer.status == 422

@@ -139,6 +139,19 @@ def test_several_conflicts_are_listed_by_manager() -> None:
     }
 
 
+def test_of_many_conflicts_the_first_are_named() -> None:
+    # To look for each manager's heading among the lines above would take minutes.
+    table = {f"k{number}": "1" for number in range(60_000)}
+    halves = [dict(list(table.items())[start : start + 30_000]) for start in (0, 30_000)]
+    live = apply_as(None, build_object(table=halves[0]), "a")
+    live = apply_as(live, build_object(table=halves[1]), "b")
+    error = expect_conflict(live, build_object(table=dict.fromkeys(table, "2")))
+    lines = error.message.splitlines()
+    assert lines[0] == 'Apply failed with 60000 conflicts: conflicts with "a":'
+    assert lines[-1] == "and more: the first 100 are shown"
+    assert (len(lines), len((error.details or {})["causes"])) == (102, 100)
+
+
 def test_the_same_value_is_no_conflict_but_shared() -> None:
     result = apply_as(update_as(None, build_object(size=1), "one"), build_object(size=1), "two")
     assert find_owned_fields(result, "one") == {"f:spec": {".": {}, "f:size": {}}}

@@ -152,6 +152,19 @@ def batch(play: Play) -> None:
     play.kubelet()
 
 
+def index_limits(play: Play) -> None:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x"}]}}
+    indexed = {"completionMode": "Indexed", "completions": 2, "backoffLimitPerIndex": 1}
+    play.make(JOBS, {"metadata": {"name": "b"}, "spec": {"template": template, **indexed}})
+    codes = iter([1, 1, 0])
+    while waiting := [name for name, phase in play.stage.phases().items() if phase == "Pending"]:
+        code = next(codes)
+        phase = "Succeeded" if code == 0 else "Failed"
+        play.report(waiting[0], phase, **exit_code(code, "main"))
+        play.settle(10)
+    play.kubelet()
+
+
 def deletion(play: Play) -> None:
     play.make(PYTORCHJOBS, pytorchjob("t", {"Master": replica(), "Worker": replica()}))
     play.report("t-master-0", "Running")
@@ -174,7 +187,7 @@ def namespace(play: Play) -> None:
 
 @pytest.mark.parametrize(
     "scenario",
-    [training, limit, suspension, batch, deletion, namespace],
+    [training, limit, suspension, batch, index_limits, deletion, namespace],
     ids=lambda each: each.__name__,
 )
 def test_a_kill_before_any_write_changes_nothing_in_the_end(

@@ -102,13 +102,6 @@ def test_a_senseless_rule_is_refused(rule: dict[str, Any] | None, field: str, me
     ), found
 
 
-def test_a_field_that_is_not_served_is_warned_of() -> None:
-    assert JOBS.find_warnings(job()) == []
-    assert JOBS.find_warnings(job(backoffLimitPerIndex=1)) == [
-        "spec.backoffLimitPerIndex: localkube does not serve this field, it has no effect"
-    ]
-
-
 def test_only_pods_that_are_not_restarted_can_be_judged() -> None:
     text = (
         'spec.template.spec.restartPolicy: Invalid value: "OnFailure": only "Never" is supported '

@@ -3,6 +3,7 @@ deadlines, what is counted.
 """
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,12 @@ import pytest
 
 from localkube.controllers.expiry import JobExpiry
 from localkube.controllers.garbage import GarbageCollector
-from localkube.controllers.job_rules import format_indexes, parse_indexes
+from localkube.controllers.job_rules import format_indexes, parse_indexes, seconds_until_retry
 from localkube.controllers.jobs import JobController
 from localkube.lifecycle import DeleteOptions
 from localkube.metadata import Object, name_of
 from localkube.resources import JOBS, PODS
-from tests.localkube.stage import SPACE, Stage, conditions
+from tests.localkube.stage import SPACE, START, Stage, conditions
 
 REACHED = [
     ("SuccessCriteriaMet", "True", "CompletionsReached"),
@@ -191,6 +192,12 @@ def test_each_failure_doubles_the_delay_up_to_six_minutes(stage: Stage) -> None:
         assert len(unfinished_pods(stage)) == 1
 
 
+def test_a_clock_that_was_set_back_delays_no_pod() -> None:
+    ended = [START, START + timedelta(hours=1)]
+    assert seconds_until_retry(ended, None, START) == 10
+    assert seconds_until_retry(ended[1:], None, START) == 0
+
+
 def test_beyond_the_limit_the_job_fails_once_its_last_pod_has_ended(stage: Stage) -> None:
     submit(stage, backoffLimit=1, completions=4, parallelism=2)
     stage.report(unfinished_pods(stage)[1], "Running")
@@ -209,15 +216,6 @@ def test_beyond_the_limit_the_job_fails_once_its_last_pod_has_ended(stage: Stage
         "Job has reached the specified backoff limit",
     )
     assert status(stage)["failed"] == 3
-
-
-def test_a_limit_per_index_which_is_not_kept_leaves_the_usual_one(stage: Stage) -> None:
-    submit(stage, completionMode="Indexed", completions=1, backoffLimitPerIndex=1)
-    for delay in (10, 20, 40, 80, 160, 320, 0):
-        end(stage, 1)
-        stage.settle(delay)
-    assert job_conditions(stage)[-1] == ("Failed", "True", "BackoffLimitExceeded")
-    assert status(stage)["failed"] == 7
 
 
 def test_restarts_in_place_count_too(stage: Stage) -> None:

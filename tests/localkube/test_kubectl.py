@@ -189,6 +189,19 @@ def test_apply_works_on_pods_too(kubectl: Kubectl) -> None:
     assert kubectl("get", "pod", "pod", "-o", "jsonpath={.spec.containers[0].image}") == "train:2"
 
 
+def test_a_list_is_applied_and_validated(kubectl: Kubectl) -> None:
+    items = [configmap("a", key="1"), configmap("b", key="1")]
+    listed = {"apiVersion": "v1", "kind": "List", "items": items}
+    expected = "configmap/a created\nconfigmap/b created\n"
+    assert kubectl("apply", "-f", "-", given=listed) == expected
+    kubectl(
+        "replace", "-f", "-", given=yaml.safe_load(kubectl("get", "cm", "a", "b", "-o", "yaml"))
+    )
+    items[0]["oddField"] = 1
+    refusal = kubectl.refused("create", "-f", "-", given=listed)
+    assert 'strict decoding error: unknown field "oddField"' in refusal
+
+
 def test_apply_on_the_servers_side(kubectl: Kubectl) -> None:
     apply = ("apply", "--server-side", "-f", "-")
     assert (

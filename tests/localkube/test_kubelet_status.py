@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from localkube import clock
 from localkube.kubelet import pod_status, run_plan
 from localkube.kubelet.attempts import Attempt, next_delay, restart_time
 from localkube.kubelet.pod_status import NODE_SHUTDOWN, ContainerView, Verdict, Waiting
@@ -217,11 +218,20 @@ def attempt(code: int, *, ran: float, delay: int) -> Attempt:
     ],
 )
 def test_restarts_wait_longer_each_time_until_a_run_lasts(
-    ran: float, delay: int, wait: int, following: int
+    ran: float, delay: int, wait: int, following: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     last = attempt(1, ran=ran, delay=delay)
+    monkeypatch.setattr(clock, "current_time", lambda: BEGIN + timedelta(seconds=ran))
     assert restart_time(last, "Always") == BEGIN + timedelta(seconds=ran + wait)
     assert next_delay(last) == following
+
+
+def test_a_clock_that_was_set_back_keeps_no_container_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = BEGIN - timedelta(hours=1)
+    monkeypatch.setattr(clock, "current_time", lambda: now)
+    assert restart_time(attempt(1, ran=1, delay=300), "Always") == now
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """What a pod, a job or a config map may not be, as recorded where there are answers."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from localkube import resources
+from localkube.metadata import Object
 from localkube.resources import (
     CONFIGMAPS,
     EVENTS,
@@ -166,6 +168,75 @@ def test_a_container_that_cannot_be_is_refused(fields: dict[str, Any], text: str
 )
 def test_a_pod_that_cannot_be_is_refused(spec: dict[str, Any], text: str) -> None:
     assert find_texts(PODS, pod(**spec))[0].startswith(text)
+
+
+MOST = {"containers": 100, "initContainers": 100, "volumes": 256}
+MOST_OF_CONTAINER = {"env": 4096, "envFrom": 4096, "ports": 1000, "volumeMounts": 256}
+
+
+def build_items(part: str, count: int) -> list[Object]:
+    """Build so many items of a list of a pod or of its container, each of them right."""
+    builders: dict[str, Callable[[int], Object]] = {
+        "containers": lambda n: {"name": f"c{n}", "image": "x"},
+        "initContainers": lambda n: {"name": f"i{n}", "image": "x"},
+        "volumes": lambda n: {"name": f"v{n}", "emptyDir": {}},
+        "env": lambda n: {"name": f"E{n}", "value": "x"},
+        "envFrom": lambda n: {"configMapRef": {"name": f"c{n}"}},
+        "ports": lambda n: {"containerPort": n + 1, "protocol": "TCP"},
+        "volumeMounts": lambda n: {"name": "v0", "mountPath": f"/m{n}"},
+    }
+    return [builders[part](number) for number in range(count)]
+
+
+@pytest.mark.parametrize(("part", "most"), MOST.items())
+@pytest.mark.parametrize("resource", [PODS, JOBS], ids=["pod", "job"])
+def test_a_pod_has_a_bounded_number_of_each_part(resource: Resource, part: str, most: int) -> None:
+    def find(count: int) -> list[str]:
+        spec: dict[str, Any] = {"restartPolicy": "Never", part: build_items(part, count)}
+        if resource is PODS:
+            return find_texts(PODS, pod(**spec))
+        return find_texts(
+            JOBS, build_object(JOBS, spec={"template": {"spec": pod(**spec)["spec"]}})
+        )
+
+    field = f"spec.{part}" if resource is PODS else f"spec.template.spec.{part}"
+    assert find(most) == []
+    assert find(most + 1) == [f"{field}: Too many: {most + 1}: must have at most {most} items"]
+
+
+@pytest.mark.parametrize(("part", "most"), MOST_OF_CONTAINER.items())
+def test_a_container_has_a_bounded_number_of_each_part(part: str, most: int) -> None:
+    def find(count: int) -> list[str]:
+        one = {"name": "c0", "image": "x", part: build_items(part, count)}
+        return find_texts(PODS, pod(containers=[one], volumes=build_items("volumes", 1)))
+
+    assert find(most) == []
+    assert find(most + 1) == [
+        f"spec.containers[0].{part}: Too many: {most + 1}: must have at most {most} items"
+    ]
+
+
+def test_all_containers_of_a_pod_together_have_a_bounded_number_of_items() -> None:
+    def find(**more: int) -> list[str]:
+        containers = [
+            {"name": f"c{number}", "image": "x", "env": build_items("env", 2500)}
+            for number in range(4)
+        ]
+        for part, count in more.items():
+            containers[0][part] = build_items(part, count)
+        return find_texts(PODS, pod(containers=containers))
+
+    assert find() == []
+    assert find(ports=1) == [
+        "spec.containers: Too many: 10001: all containers together must have at most 10000 items "
+        "in env, envFrom, ports, volumeMounts"
+    ]
+
+
+def test_a_stored_pod_that_has_more_may_still_be_changed() -> None:
+    old, new = pod(containers=build_items("containers", 101)), pod({"note": "new"})
+    new["spec"] = copy.deepcopy(old["spec"])
+    assert find_texts(PODS, new, old) == []
 
 
 def test_of_a_pod_only_a_few_fields_may_change() -> None:

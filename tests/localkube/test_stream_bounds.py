@@ -55,6 +55,35 @@ def test_a_large_chunk_is_handed_to_the_connection_in_small_parts() -> None:
     assert max(map(len, sent)) == SEND_BYTES
 
 
+@pytest.mark.parametrize("blocking_part", [b"begun", b""])
+def test_a_stream_that_is_not_taken_in_its_time_is_cut_and_released(blocking_part: bytes) -> None:
+    aborted = asyncio.Event()
+    released: list[bool] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        if message.get("body", b"") == blocking_part and message["type"] == "http.response.body":
+            await asyncio.Event().wait()
+
+    async def receive() -> Message:
+        await aborted.wait()
+        return {"type": "http.disconnect"}
+
+    async def stream() -> AsyncGenerator[bytes, None]:
+        yield b"begun"
+
+    async def deliver() -> None:
+        response = Response(
+            stream=stream(), live=True, max_seconds=0.01, release=lambda: released.append(True)
+        )
+        await ResponseSender().send(
+            response, send, receive, head=False, gzip=False, warnings=(), abort=aborted.set
+        )
+
+    asyncio.run(asyncio.wait_for(deliver(), TIMEOUT_SECONDS))
+    assert aborted.is_set()
+    assert released == [True]
+
+
 def test_a_watcher_gets_its_backlog_in_chunks_of_a_bounded_size(objects: Objects) -> None:
     names = [f"c{number}" for number in range(12)]
 

@@ -2,6 +2,7 @@
 
 import base64
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -197,6 +198,25 @@ def test_a_host_path_is_made_only_when_its_type_says_so(
     else:
         with pytest.raises(MountError, match="does not exist"):
             prepare(tmp_path / "pod", volume, allowed=(tmp_path,))
+
+
+class CountedTargets(dict[str, Path]):
+    """Targets that count how often all of them are gone through."""
+
+    rounds = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.rounds += 1
+        return super().__iter__()
+
+
+def test_mounts_are_gone_through_once_for_all_texts() -> None:
+    targets = CountedTargets({f"/m{number}": Path(f"/real/{number}") for number in range(256)})
+    mounts = Mounts(targets)
+    assert {mounts.translate(f"--out=/m7/{number}") for number in range(100)} == {
+        f"--out=/real/7/{number}" for number in range(100)
+    }
+    assert targets.rounds == 1
 
 
 DATA = Mounts({"/data": Path("/real/d"), "/data/sub": Path("/real/s")})

@@ -16,11 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from localkube import clock
+from localkube.api.yaml_text import MAX_NODES
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
 """The bytes that begin every message on the wire (apimachinery `serializer/protobuf`)."""
 MAX_DEPTH = 100
+
+MAX_VALUES = MAX_NODES
+"""Most values in one object, as for the other media types; an empty text takes two bytes."""
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
@@ -44,6 +48,18 @@ class _MessageField:
     omits_empty: bool
 
 
+@dataclass(slots=True)
+class _Budget:
+    """How many values an object may still have."""
+
+    values_left: int = MAX_VALUES
+
+    def spend(self, count: int) -> None:
+        self.values_left -= count
+        if self.values_left < 0:
+            raise BadProtobuf(f"document contains more than {MAX_VALUES} values")
+
+
 def decode_object(raw: bytes) -> dict[str, Any]:
     """Decode the object in an envelope, with its kind and apiVersion. Raises BadProtobuf."""
     if not raw.startswith(MAGIC):
@@ -57,7 +73,7 @@ def decode_object(raw: bytes) -> dict[str, Any]:
     if message is None:
         raise BadProtobuf(f'no kind "{kind[:64]}" is registered for version "{api_version[:64]}"')
     return {"kind": kind, "apiVersion": api_version} | _decode_message(
-        _check_bytes(envelope.get(2, [b""])[-1]), message, 0
+        _check_bytes(envelope.get(2, [b""])[-1]), message, 0, _Budget()
     )
 
 
@@ -80,7 +96,7 @@ def _load_fields(message: str) -> dict[int, _MessageField]:
     }
 
 
-def _decode_message(raw: bytes, message: str, depth: int) -> dict[str, Any]:
+def _decode_message(raw: bytes, message: str, depth: int, budget: _Budget) -> dict[str, Any]:
     """Decode a message as JSON has it.
 
     Empty values that Go leaves out of JSON are left out.
@@ -92,7 +108,8 @@ def _decode_message(raw: bytes, message: str, depth: int) -> dict[str, Any]:
     for number, field in _load_fields(message).items():
         if number not in values:
             continue
-        value = _decode_field(values[number], field.kind, depth)
+        budget.spend(len(values[number]))
+        value = _decode_field(values[number], field.kind, depth, budget)
         if field.name == "":
             decoded |= value
         elif value is not None and not (
@@ -102,22 +119,22 @@ def _decode_message(raw: bytes, message: str, depth: int) -> dict[str, Any]:
     return decoded
 
 
-def _decode_field(occurrences: list[int | bytes], kind: str, depth: int) -> Any:
+def _decode_field(occurrences: list[int | bytes], kind: str, depth: int, budget: _Budget) -> Any:
     container, _, inner = kind.rpartition(":")
     if container == "list":
-        return [_decode_value(value, inner, depth) for value in occurrences]
+        return [_decode_value(value, inner, depth, budget) for value in occurrences]
     if container == "map":
         entries = (_group_values(_check_bytes(value)) for value in occurrences)
         return {
             _decode_text(entry.get(1, [b""])[-1]): _decode_value(
-                entry.get(2, [b""])[-1], inner, depth
+                entry.get(2, [b""])[-1], inner, depth, budget
             )
             for entry in entries
         }
-    return _decode_value(occurrences[-1], kind, depth)
+    return _decode_value(occurrences[-1], kind, depth, budget)
 
 
-def _decode_value(value: int | bytes, kind: str, depth: int) -> Any:
+def _decode_value(value: int | bytes, kind: str, depth: int, budget: _Budget) -> Any:
     if kind in ("int", "bool", "double"):
         return _decode_number(value, kind)
     raw = _check_bytes(value)
@@ -141,7 +158,7 @@ def _decode_value(value: int | bytes, kind: str, depth: int) -> Any:
                 return _decode_text(parts.get(3, [b""])[-1])
             return _decode_number(parts.get(2, [0])[-1], "int")
         case _:
-            return _decode_message(raw, kind, depth + 1)
+            return _decode_message(raw, kind, depth + 1, budget)
 
 
 def _decode_number(value: int | bytes, kind: str) -> int | bool | float:
@@ -197,7 +214,9 @@ def _check_bytes(value: int | bytes) -> bytes:
 def _group_values(raw: bytes) -> dict[int, list[int | bytes]]:
     """Return the values of a message by field number, in their order on the wire."""
     values: dict[int, list[int | bytes]] = {}
+    budget = _Budget()
     for number, value in _iterate_wire(raw):
+        budget.spend(1)
         values.setdefault(number, []).append(value)
     return values
 
