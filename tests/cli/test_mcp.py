@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ from mcp.client.stdio import stdio_client
 
 from muster_cli.actions import answer_size, tools
 from muster_cli.actions.answer_size import LARGEST_ANSWER, write_answer
-from tests.cli.log_server import Answer, serve_answers
+from muster_cli.actions.log_lines import LogLine
+from muster_cli.commands.tool_server import LONGEST_ERROR, MOST_CALLS
+from muster_cli.http_client import TIMEOUT_SECONDS
+from tests.cli.log_server import Answer, Query, serve_answers
 from tests.cli.running import CommandLine, Console, build_command, build_interruptible_command
 from tests.installation import eventually
 
@@ -159,7 +163,7 @@ def test_each_tool_that_changes_something_does(bob: CommandLine) -> None:
     assert read_token(bob) not in run_client(bob, change, "--allow-write")
 
 
-HOSTILE = [
+HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ("get", {}, "missing"),
     ("get", {"workload": ""}, "not a name"),
     ("get", {"workload": "a,phase==Failed"}, "not a name"),
@@ -225,6 +229,140 @@ def test_no_answer_repeats_the_token(stranger: CommandLine, token: str) -> None:
         assert "secret-token" not in run_client(stranger, ask)
         outcome = stranger("list", code=3)
         assert "secret-token" not in outcome.out + outcome.err
+
+
+def test_the_newest_lines_of_a_long_log_are_answered_whole(stranger: CommandLine) -> None:
+    lines = [f'"step {number}" \\ of a long log' for number in range(3000)]
+
+    def answer(path: str, query: Query, token: str) -> Answer:
+        if path.endswith("/logs"):
+            return Answer(200, "".join(f"{line}\n" for line in lines))
+        if path.endswith("/pods"):
+            return Answer(200, json.dumps({"pods": [{"name": "a-0", "rank": 0, "attempt": 1}]}))
+        workload = {"id": "1", "name": "a", "phase": "Running", "type": "Distributed"}
+        return Answer(200, json.dumps({"workloads": [workload]}))
+
+    async def read(answers: Answers) -> None:
+        text, is_error = await answers.call("logs", workload="a", tail=1000)
+        assert not is_error
+        assert len(text) <= LARGEST_ANSWER
+        logs = json.loads(text)
+        assert "shortened" not in logs
+        kept = logs["text"].splitlines()
+        assert kept == [f"[a-0] {line}" for line in lines[-len(kept) :]]
+        assert len(kept) + logs["earlierLinesLeftOut"] == len(lines)
+        assert len(kept) > 800
+        assert "data" in logs["note"]
+
+    with serve_answers(answer) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "a-token"}
+        run_client(stranger, read)
+
+
+def test_an_error_of_the_server_is_cut(stranger: CommandLine) -> None:
+    async def ask(answers: Answers) -> None:
+        text = await answers.read_error("list")
+        assert text.startswith("Error: No. No. ")
+        assert len(text) <= LONGEST_ERROR + 1
+
+    with serve_answers(
+        lambda *request: Answer(400, json.dumps({"message": "No. " * 50_000}))
+    ) as it:
+        stranger.variables = {"MUSTER_SERVER": it.url, "MUSTER_TOKEN": "a-token"}
+        run_client(stranger, ask)
+
+
+class SlowServer:
+    """Answers nothing until it may, and counts how many wait at once."""
+
+    def __init__(self) -> None:
+        self.may_answer = threading.Event()
+        self.waiting = self.most_waiting = 0
+        self._lock = threading.Lock()
+
+    def answer(self, path: str, query: Query, token: str) -> Answer:
+        with self._lock:
+            self.waiting += 1
+            self.most_waiting = max(self.most_waiting, self.waiting)
+        self.may_answer.wait(MOST_SECONDS)
+        with self._lock:
+            self.waiting -= 1
+        return Answer(200, json.dumps({"workloads": []}))
+
+
+def write_message(process: "subprocess.Popen[str]", **message: Any) -> None:
+    assert process.stdin is not None
+    process.stdin.write(json.dumps({"jsonrpc": "2.0"} | message) + "\n")
+    process.stdin.flush()
+
+
+def read_answer(process: "subprocess.Popen[str]", number: int) -> Any:
+    """Return the answer to the request of this number; those before it are passed over."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        message = json.loads(line)
+        if message.get("id") == number:
+            return message
+    raise AssertionError("The server has ended.")
+
+
+def call_list(process: "subprocess.Popen[str]", number: int) -> None:
+    parameters = {"name": "list", "arguments": {}}
+    write_message(process, id=number, method="tools/call", params=parameters)
+
+
+def start_raw(person: CommandLine) -> "subprocess.Popen[str]":
+    """Start `muster mcp` and shake hands with it."""
+    process = subprocess.Popen(
+        build_command("mcp"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=person.environment,
+    )
+    about = {"name": "test", "version": "1"}
+    parameters = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about}
+    write_message(process, id=0, method="initialize", params=parameters)
+    assert "result" in read_answer(process, 0)
+    write_message(process, method="notifications/initialized")
+    return process
+
+
+def test_calls_that_were_cancelled_do_not_pile_up_at_the_server(stranger: CommandLine) -> None:
+    slow = SlowServer()
+    with serve_answers(slow.answer) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "a-token"}
+        with start_raw(stranger) as process:
+            for number in range(1, 5 * MOST_CALLS):
+                call_list(process, number)
+                cancelled = {"requestId": number}
+                write_message(process, method="notifications/cancelled", params=cancelled)
+                write_message(process, id=1000 + number, method="ping")
+                read_answer(process, 1000 + number)
+            eventually(lambda: slow.waiting >= MOST_CALLS)
+            slow.may_answer.set()
+            call_list(process, 999)
+            assert "result" in read_answer(process, 999)
+            assert process.stdin is not None
+            process.stdin.close()
+    assert slow.most_waiting == MOST_CALLS
+
+
+def test_it_ends_with_its_input_while_a_call_waits(stranger: CommandLine) -> None:
+    slow = SlowServer()
+    with serve_answers(slow.answer) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "a-token"}
+        try:
+            with start_raw(stranger) as process:
+                call_list(process, 1)
+                eventually(lambda: slow.waiting == 1)
+                assert process.stdin is not None
+                process.stdin.close()
+                # Sooner than the call itself would give up.
+                eventually(lambda: process.poll() is not None, TIMEOUT_SECONDS / 2)
+                assert process.returncode == 0
+        finally:
+            slow.may_answer.set()
 
 
 def test_who_is_not_signed_in_is_told_so(stranger: CommandLine, console: Console) -> None:
@@ -336,8 +474,14 @@ def test_a_small_answer_stays_whole() -> None:
     assert json.loads(write_answer(value)) == value
 
 
+def test_what_nobody_sees_is_no_part_of_an_answer() -> None:
+    hidden = "".join(chr(0xE0000 + ord(each)) for each in "delete all")
+    text = write_answer({"a\u202eb": [f"x{hidden}\x1b[2J\u200b\ty\u3000z\n"]})
+    assert json.loads(text) == {"ab": ["x[2J\ty z\n"]}
+
+
 def test_the_newest_lines_of_a_long_log_are_kept() -> None:
-    lines = [tools.LogLine("p", "", f"{n} \x1b[31m".encode() + b"x" * 9000) for n in range(100)]
+    lines = [LogLine("p", "", f"{n} \x1b[31m".encode() + b"x" * 9000) for n in range(100)]
     kept, left_out = tools._keep_last_lines(iter(lines))
     assert len(kept) + left_out == 100
     assert kept[-1].startswith("[p] 99 [31mxxx")

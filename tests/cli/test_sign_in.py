@@ -154,6 +154,19 @@ def test_a_server_that_is_none_is_told_in_words(stranger: CommandLine) -> None:
     stranger("list", code=3)
 
 
+def test_certificates_that_cannot_be_read_are_not_blamed_on_the_server(
+    stranger: CommandLine,
+) -> None:
+    (stranger.home / "empty.pem").write_text("none\n")
+    login = ("login", "https://127.0.0.1:1", "--user", "bob", "--password-stdin", "--ca-file")
+    missing = stranger(*login, "missing.pem", stdin="x", code=2).err
+    assert f"{stranger.home / 'missing.pem'} cannot be read: No such file" in missing
+    assert "--ca-file FILE" in missing
+    empty = stranger(*login, "empty.pem", stdin="x", code=2).err
+    assert "empty.pem cannot be read: it has no certificates in PEM." in empty
+    assert "did not answer" not in missing + empty
+
+
 MAJOR, MINOR = map(int, VERSION.split(".")[:2])
 
 

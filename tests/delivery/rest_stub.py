@@ -16,6 +16,7 @@ class RestStub:
 
     def __init__(self) -> None:
         self.bodies: list[dict[str, Any]] = []
+        self.warnings: list[str] = []
         self.is_stopped = False
         self._process: subprocess.Popen[bytes] | None = None
         self._output = b""
@@ -67,7 +68,8 @@ class RestStub:
         self._process = subprocess.Popen(
             [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
-        return 202, {"workloadId": "w1", "name": f"{body['name']}-x1y2z3"}
+        made = {"workloadId": "w1", "name": f"{body['name']}-x1y2z3"}
+        return 202, made | {"warnings": self.warnings}
 
     def _describe_workload(self) -> dict[str, Any]:
         assert self._process is not None

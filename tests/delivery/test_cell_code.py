@@ -1,15 +1,17 @@
 """What of a notebook goes along with a cell: exactly what it needs, or a refusal."""
 
 import base64
+import contextlib
 import random
 import shlex
 import subprocess
 import sys
 import zlib
+from collections.abc import Sequence
 
 import pytest
 
-from muster_delivery.notebook.cell_code import collect_code
+from muster_delivery.notebook.cell_code import IncludedCell, collect_code
 from muster_delivery.notebook.errors import NotebookError
 from muster_delivery.notebook.payload import LARGEST_ARGUMENT, build_arguments
 
@@ -18,19 +20,40 @@ CELLS = [
     "def area(radius):\n    return math.pi * radius**2\n\nSIZE = 2",
     "@staticmethod\ndef unused():\n    return missing",
     "class Ring:\n    radius = SIZE\n    def area(self):\n        return area(self.radius)",
-    "loaded = open('/dev/null').read()",
+    "loaded = str(1)",
     "def area(radius):\n    return math.tau * radius**2",
     "def broken(:",
     "SIZE: int = 3",
 ]
-KNOWN = {"math", "numbers", "os", "area", "SIZE", "unused", "Ring", "loaded"}
+
+
+def run_cells(cells: Sequence[str]) -> dict[str, object]:
+    """Return what a notebook knows that has run these cells; those that fail are left out."""
+    known: dict[str, object] = {}
+    for cell in cells:
+        with contextlib.suppress(SyntaxError):
+            exec(cell, known)
+    return known
+
+
+KNOWN = run_cells(CELLS)
+
+
+def run_script(code: str) -> str:
+    """Return what a code prints that is run by itself."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def run_code(cell: str, included: tuple[str, ...] = ()) -> str:
     """Return what the code that is collected for a cell prints, run by itself."""
-    code = collect_code(cell, CELLS, included, KNOWN)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    cells = [IncludedCell(each, len(CELLS)) for each in included]
+    return run_script(collect_code(cell, CELLS, cells, KNOWN))
+
+
+def run_after(cells: Sequence[str], cell: str) -> str:
+    """Return what a cell prints as a workload of a notebook that has run these cells."""
+    return run_script(collect_code(cell, cells, (), run_cells(cells)))
 
 
 def test_definitions_are_found_through_each_other_and_the_newest_counts() -> None:
@@ -60,7 +83,9 @@ def test_a_cell_that_is_included_goes_along_whole() -> None:
 
 
 def test_a_definition_that_failed_here_is_none() -> None:
-    code = collect_code("print(Ring)", CELLS, (), KNOWN - {"Ring"})
+    code = collect_code(
+        "print(Ring)", CELLS, (), {name: each for name, each in KNOWN.items() if name != "Ring"}
+    )
     assert "class Ring" not in code
 
 
@@ -70,9 +95,83 @@ def test_decorators_and_star_imports_go_along() -> None:
         "import functools",
         "@functools.cache\ndef half(x): return x / 2",
     ]
-    code = collect_code("print(half(pi))", cells, (), {"functools", "half", "pi"})
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("1.57")
+    assert run_after(cells, "print(half(pi))").startswith("1.57")
+
+
+FUTURE = "from __future__ import annotations"
+CACHED = "import functools\nTEXT = 'a\u2028b\x0cc'\n@functools.cache\ndef f():\n    return 7"
+
+
+@pytest.mark.parametrize(
+    ("cells", "cell", "printed"),
+    [
+        (["SIZE = 2"], "SIZE = SIZE * 3\nprint(SIZE)", "6"),
+        (["total = 1"], "for step in range(3): total += step\nprint(total)", "4"),
+        (["limit = 9"], "if limit > 5: limit = 5\nprint(limit)", "5"),
+        (["dir = 'data'", "def sum(x): return 'ours'"], "print(dir, sum([1]))", "data ours"),
+        (
+            ["try:\n    import json\nexcept ImportError:\n    json = None"],
+            "print(json.dumps(1))",
+            "1",
+        ),
+        (["import sys\nif sys.path:\n    import math as m"], "print(round(m.pi))", "3"),
+        ([f"{FUTURE}\ndef f(a: Missing): return 1"], "print(f(2))", "1"),
+        (["A = 1"], f"'Words.'\n{FUTURE}; B = 2\nprint(A + B)", "3"),
+        ([CACHED], "print(f())", "7"),
+        (["rows = [n for n in (1, 2)]", "n = 5", "more = {n for n in (1, 2)}"], "print(n)", "5"),
+        (["loaded = str(1)"], "for loaded in (1,):\n    print(loaded)", "1"),
+        (["async def f(): return 8"], "import asyncio\nprint(asyncio.run(f()))", "8"),
+        (["LOW, (HIGH, _top) = 1, (2, 3)"], "print(LOW + HIGH + _top)", "6"),
+        (["import xml.dom.minidom, os", "import xml"], "print(xml.dom.minidom.Text.nodeType)", "3"),
+        (["class A:\n    b = 1", "def change(): A.b = 2"], "print(A.b)", "1"),
+        (["class Box:\n\tsize = 3"], "print(Box.size)", "3"),
+    ],
+)
+def test_a_cell_means_in_the_workload_what_it_means_here(
+    cells: list[str], cell: str, printed: str
+) -> None:
+    assert run_after(cells, cell) == printed
+
+
+@pytest.mark.parametrize(
+    ("cells", "cell", "words"),
+    [
+        (["RATES = {'lr': 1}", "RATES['lr'] = 2"], "print(RATES)", "RATES, .* has changed"),
+        (["LIST = [1]", "LIST.append(2)"], "print(LIST)", "LIST, .* has changed"),
+        (["class Setup:\n    lr = 1", "Setup.lr = 2"], "print(Setup.lr)", "Setup, .* has changed"),
+        (["loss = float('1')"], "loss = loss * 2", "loss, a value"),
+        (["exec('def made(): return 1')"], "print(made())", "made, a value"),
+        (["for each in (1,):\n    import json"], "print(json)", "json, a value"),
+        ([], "display(1)", "display, which only a notebook has"),
+        (
+            ["def listing():\n    get_ipython().system('ls')"],
+            "listing()",
+            "get_ipython, which only",
+        ),
+    ],
+)
+def test_what_would_mean_something_else_in_the_workload_is_refused(
+    cells: list[str], cell: str, words: str
+) -> None:
+    with pytest.raises(NotebookError, match=f"names {words}"):
+        collect_code(cell, cells, (), run_cells(cells))
+
+
+def test_a_change_that_is_included_goes_along() -> None:
+    cells = ["RATES = {'lr': 1}", "RATES['lr'] = 2"]
+    included = [IncludedCell("RATES['lr'] = 2", 2)]
+    code = collect_code("print(RATES)", cells, included, run_cells(cells))
+    assert run_script(code) == "{'lr': 2}"
+
+
+def test_a_later_definition_than_the_included_one_is_refused() -> None:
+    cells = ["get_ipython()", "SIZES = [9]", "other = 1"]
+    known = {"SIZES": [9], "other": 1}
+    source = "SIZES = list(range(3))"
+    with pytest.raises(NotebookError, match="names SIZES, which a later cell defines anew"):
+        collect_code("print(SIZES)", cells, [IncludedCell(source, 1)], known)
+    code = collect_code("print(SIZES)", cells, [IncludedCell(source, 2)], known)
+    assert run_script(code) == "[0, 1, 2]"
 
 
 def test_arguments_run_the_code_as_a_script() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from muster_delivery.notebook import following
+from muster_delivery.notebook import pod_log
 from muster_delivery.notebook.connection import (
     RefusedByServer,
     RestConnection,
@@ -211,7 +211,7 @@ def serve_unsteadily(most_statuses: int, most_logs: int) -> Iterator[RestConnect
         def do_GET(self) -> None:
             if "/logs" in self.path:
                 self.answer_log(next(logs, None))
-            elif self.path.endswith("/pods"):
+            elif "/pods" in self.path:
                 self.answer(200, b'{"pods": [{"name": "p", "rank": 0}]}')
             elif (number := next(statuses, None)) is not None:
                 self.answer((429, 500, 503)[number % 3], b'{"message": "Come later."}')
@@ -240,7 +240,7 @@ def serve_unsteadily(most_statuses: int, most_logs: int) -> Iterator[RestConnect
 
 def follow_quickly(connection: RestConnection, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Follow a workload without pauses; return the lines of its logs."""
-    monkeypatch.setattr(following, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(pod_log, "LONGEST_PAUSE", 0.01)
     lines: list[str] = []
     follower = WorkloadFollower(
         connection, "w1", show_status=lambda status: None, show_line=lines.append

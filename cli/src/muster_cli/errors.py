@@ -122,8 +122,14 @@ def describe_error(error: CliError) -> str:
     ]
     if error.hint:
         lines.append(error.hint)
-    return "\n".join("".join(filter(_is_harmless, each)) for each in lines)
+    return "\n".join(map(drop_invisible, lines))
 
 
-def _is_harmless(character: str) -> bool:
-    return character.isprintable() or character in "\n\t"
+def drop_invisible(text: str) -> str:
+    """Return a text without characters that cannot be seen; other spaces become plain ones."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else " " if each.isspace() else ""
+        for each in text
+    )

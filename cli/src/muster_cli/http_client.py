@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from muster_cli import VERSION
-from muster_cli.errors import Refused, Unreachable
+from muster_cli.errors import Refused, Unreachable, UsageProblem
 
 TIMEOUT_SECONDS = 60.0
 STREAM_TIMEOUT_SECONDS = 120.0
@@ -127,8 +127,17 @@ class HttpClient:
         return connection
 
     def _trust(self) -> Any:
-        # http.client has loaded ssl already; a Python that is built without it has no HTTPS.
-        return http.client.ssl.create_default_context(cafile=self._ca_file or None)  # type: ignore[attr-defined]
+        try:
+            # http.client has loaded ssl already; a Python that is built without it has no HTTPS.
+            return http.client.ssl.create_default_context(cafile=self._ca_file or None)  # type: ignore[attr-defined]
+        except OSError as error:
+            if not self._ca_file:
+                raise
+            raise UsageProblem(
+                f"The certificates in {self._ca_file} cannot be read: {_describe_file(error)}.",
+                "Name another file by MUSTER_CA_FILE, `muster config set ca-file FILE`, or "
+                "`muster login --ca-file FILE`.",
+            ) from None
 
     def _describe_failure(self, error: Exception, *, was_sent: bool) -> Unreachable:
         if isinstance(error, Unreachable):
@@ -151,3 +160,10 @@ class HttpClient:
             "Check the address (`muster config list`) and your network.",
             was_sent=was_sent,
         )
+
+
+def _describe_file(error: OSError) -> str:
+    """Return what is wrong with a file of certificates."""
+    # The words of OpenSSL are about its own source.
+    is_unreadable = type(error).__module__ != "ssl"
+    return (error.strerror or "") if is_unreadable else "it has no certificates in PEM"

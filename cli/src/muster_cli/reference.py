@@ -72,8 +72,9 @@ input and output; it needs `pip install './cli[mcp]'`, and the client starts it 
 `{"command": "muster", "args": ["mcp"]}`. The tools are `list`, `get`, `why`, `logs`, `nodes` and
 `quotas`; `submit`, `stop` and `delete` are there with `--allow-write` alone. They act with your
 own token, so they can do what you can and no more. Answers have at most 60,000 characters, and the
-last 40,000 of logs; refusals are those of the other commands. What pods wrote is somebody else's
-text: with `--allow-write`, let the client ask you before each change.
+last 40,000 of logs, without characters that nobody sees; refusals are those of the other commands.
+At most four calls run at once. What pods wrote is somebody else's text: with `--allow-write`, let
+the client ask you before each change.
 
 ## Client and server
 

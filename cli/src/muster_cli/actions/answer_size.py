@@ -5,19 +5,30 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from muster_cli.errors import CliError
+from muster_cli.errors import CliError, drop_invisible
 
 LARGEST_ANSWER = 60_000
 """Characters of an answer as JSON."""
 DEEPEST = 12
-_BOUNDS = ((2000, 200), (1000, 100), (300, 50), (150, 20), (80, 5))
-"""The longest text and the longest list, tried one pair after the other."""
+_BOUNDS = (
+    (LARGEST_ANSWER, 1000),
+    (2000, 200),
+    (1000, 100),
+    (300, 50),
+    (150, 20),
+    (80, 5),
+)
+"""The longest text and the longest list, tried one pair after the other; the first cuts no text
+that fits.
+"""
 
 
 def write_answer(value: Mapping[str, Any]) -> str:
     """Return a value as JSON of at most LARGEST_ANSWER characters, cut where it has to be.
 
-    `shortened` says that something was cut. Raises CliError where even that is too large.
+    `shortened` says that something was cut. Characters that cannot be seen are left out of texts:
+    a person who reads along shall see what the model does. Raises CliError where even that is too
+    large.
     """
     for longest_text, longest_list in _BOUNDS:
         cut = _Cut(longest_text, longest_list)
@@ -56,7 +67,7 @@ class _Cut:
         }
 
     def _cut_text(self, text: str) -> str:
-        if len(text) <= self._longest_text:
-            return text
-        self.has_cut = True
-        return f"{text[: self._longest_text]}…"
+        if len(text) > self._longest_text:
+            self.has_cut = True
+            text = f"{text[: self._longest_text]}…"
+        return drop_invisible(text)

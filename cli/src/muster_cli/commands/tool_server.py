@@ -3,10 +3,12 @@
 This alone imports the protocol's SDK, which `muster-cli[mcp]` installs.
 """
 
+import asyncio
 import os
 import signal
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anyio
@@ -23,13 +25,20 @@ from muster_cli.settings import Settings
 
 MOST_CALLS = 4
 """Calls that run at once; more wait."""
+LONGEST_ERROR = 4000
 
 
 def serve_tools(settings: Settings, *, allows_changes: bool) -> None:
     """Answer a client on standard input and output until it closes them."""
     # The SDK reads standard input in a thread that only its end would wake.
     signal.signal(signal.SIGINT, lambda number, frame: os._exit(ExitCode.INTERRUPTED))
-    anyio.run(_serve_streams, build_server(settings, allows_changes=allows_changes))
+    try:
+        anyio.run(_serve_streams, build_server(settings, allows_changes=allows_changes))
+    except* BrokenPipeError:
+        # The client has gone without closing standard input.
+        pass
+    # Otherwise the process would stay as long as a call waits for the server of Muster.
+    os._exit(ExitCode.OK)
 
 
 async def _serve_streams(server: "Server[Any]") -> None:
@@ -40,7 +49,8 @@ async def _serve_streams(server: "Server[Any]") -> None:
 def build_server(settings: Settings, *, allows_changes: bool) -> "Server[Any]":
     """Return a server of the tools that are allowed."""
     tools = find_tools(allows_changes=allows_changes)
-    places = anyio.CapacityLimiter(MOST_CALLS)
+    # A call that is cancelled still waits for the server of Muster: it keeps its thread until then.
+    callers = ThreadPoolExecutor(MOST_CALLS)
 
     async def list_tools(context: Any, parameters: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[describe_tool(each) for each in tools.values()])
@@ -49,14 +59,8 @@ def build_server(settings: Settings, *, allows_changes: bool) -> "Server[Any]":
         context: Any, parameters: types.CallToolRequestParams
     ) -> types.CallToolResult:
         # A call waits for the server of Muster: in a thread, so that others are answered meanwhile.
-        text, is_error = await anyio.to_thread.run_sync(
-            call_in_words,
-            settings,
-            tools,
-            parameters.name,
-            parameters.arguments,
-            abandon_on_cancel=True,
-            limiter=places,
+        text, is_error = await asyncio.get_running_loop().run_in_executor(
+            callers, call_in_words, settings, tools, parameters.name, parameters.arguments
         )
         content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
         return types.CallToolResult(content=content, is_error=is_error)
@@ -92,13 +96,18 @@ def call_in_words(
     try:
         return run_tool(session, _get_tool(tools, name), arguments), False
     except CliError as error:
-        return describe_error(error), True
+        return _cut_error(describe_error(error)), True
     except Exception as error:  # noqa: BLE001 - one call that fails ends no other
         # Its text may hold anything, so only its kind is told.
         print(f"A call failed unexpectedly: {type(error).__name__}.", file=sys.stderr)
         return f"Error: muster failed unexpectedly ({type(error).__name__}).", True
     finally:
         session.close()
+
+
+def _cut_error(text: str) -> str:
+    """Return the beginning of an error: the words may be those of a server, which may say much."""
+    return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}…"
 
 
 def _get_tool(tools: Mapping[str, Tool], name: str) -> Tool:

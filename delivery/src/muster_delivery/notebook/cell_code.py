@@ -9,11 +9,53 @@ from __future__ import annotations
 
 import ast
 import builtins
-import symtable
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from muster_delivery.notebook.errors import NotebookError
+from muster_delivery.notebook.source_names import (
+    get_source,
+    is_future_import,
+    list_bound_names,
+    list_changed_names,
+    list_free_names,
+    split_future_imports,
+)
+
+NOTEBOOK_ONLY = frozenset({"display", "get_ipython"})
+"""What IPython adds to the names of Python, and a script does not have."""
+_VALUE = (
+    "a value of this notebook, which the workload does not have. Compute it in the cell, in a "
+    "function that the cell calls, or mark the cell that computes it with %%muster_include."
+)
+_CHANGED = (
+    "which this notebook has changed since the cell that defines it. Write it out as it is now, or "
+    "mark the cell that changes it with %%muster_include."
+)
+_REDEFINED = (
+    "which a later cell defines anew than the one that is marked with %%muster_include. Mark the "
+    "later one, too."
+)
+_NOTEBOOK = "which only a notebook has: the workload runs the cell as a script."
+_MISSING = object()
+_PORTABLE = (
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Pass,
+)
+
+
+@dataclass(frozen=True)
+class IncludedCell:
+    """A cell that goes along whole, and how many cells had been run when it was marked."""
+
+    source: str
+    cell_count: int = 0
 
 
 @dataclass(frozen=True)
@@ -22,127 +64,229 @@ class _Definition:
 
     source: str
     names: frozenset[str]
-    is_portable: bool
-    """Whether its source means the same elsewhere; the result of a call may not."""
+    problem: str = ""
+    """Why its source does not mean the same elsewhere; "" where it does."""
+    is_changeable: bool = False
+    """Whether it is a class or a function, whose attributes a later cell may set."""
+    is_import: bool = False
+    """Whether it imports modules by their own names."""
 
 
 def collect_code(
-    cell: str, earlier_cells: Sequence[str], included: Sequence[str], known: Container[str]
+    cell: str,
+    earlier_cells: Sequence[str],
+    included: Sequence[IncludedCell],
+    known: Mapping[str, object],
 ) -> str:
     """Return the source that runs the cell by itself.
 
-    `known` has the names that the notebook knows: a definition in a cell that failed is none.
-    Raises NotebookError for what cannot be taken along, and SyntaxError.
+    `known` has what the notebook knows: a definition in a cell that failed is none. Raises
+    NotebookError for what cannot be taken along, and SyntaxError.
     """
-    definitions = list(_list_definitions(earlier_cells))
-    stars = [each.source for each in definitions if not each.names]
-    newest = {name: each for each in definitions for name in each.names if name in known}
-    own = {name for source in included for name in _list_bound_names(source)}
-    taken = _TakenDefinitions({name: newest[name] for name in newest.keys() - own})
-    for source in (*included, cell):
+    parsed = [(each, *_parse_statements(each)) for each in earlier_cells]
+    futures = [each for _, found, _ in parsed for each in found]
+    sources = []
+    for each in (*(one.source for one in included), cell):
+        found, rest = split_future_imports(each)
+        futures += found
+        sources.append(rest.strip("\n"))
+    newest, stars = _find_newest(parsed, known)
+    managed = {name for each in included for name in list_free_names(each.source)}
+    own = {name for each in included for name in list_bound_names(each.source)}
+    later = _list_later_names(included, earlier_cells)
+    usable = {
+        name: _forgive_change(each) if name in managed else each
+        for name, each in newest.items()
+        if name not in own
+    }
+    taken = _TakenDefinitions(usable, own, later, _Unknown(known, stars))
+    for source in sources:
         taken.add_needs(source)
-    parts = [*dict.fromkeys(stars), *taken.sources, *included, cell.strip("\n")]
+    star_sources = [source for source, _ in stars]
+    parts = [*dict.fromkeys(futures), *dict.fromkeys(star_sources), *taken.sources, *sources]
     return "\n\n".join(parts) + "\n"
+
+
+class _Unknown:
+    """What the notebook knows, and none of its cells defines."""
+
+    def __init__(self, known: Mapping[str, object], stars: Sequence[tuple[str, str]]) -> None:
+        self._known = known
+        self._modules = [module for _, module in stars]
+
+    def find_problem(self, name: str) -> str:
+        """Return why a name without a definition cannot go along; "" where it need not."""
+        if name in NOTEBOOK_ONLY:
+            return _NOTEBOOK
+        value = self._known.get(name, _MISSING)
+        # What a module has of itself, as __name__, is there in the workload, too.
+        if value is _MISSING or name.startswith("__") or value is getattr(builtins, name, _MISSING):
+            return ""
+        is_starred = any(
+            getattr(sys.modules.get(module), name, _MISSING) is value for module in self._modules
+        )
+        return "" if is_starred else _VALUE
 
 
 class _TakenDefinitions:
     """Definitions that are needed, each after those that it needs itself."""
 
-    def __init__(self, newest: Mapping[str, _Definition]) -> None:
+    def __init__(
+        self,
+        newest: Mapping[str, _Definition],
+        own: set[str],
+        later: set[str],
+        unknown: _Unknown,
+    ) -> None:
         self._newest = newest
+        self._own = own
+        self._later = later
+        self._unknown = unknown
         self._seen: set[_Definition] = set()
         self.sources: list[str] = []
 
     def add_needs(self, source: str) -> None:
         """Take what a source names. Raises NotebookError for a value of the notebook."""
-        for name in _list_free_names(source):
+        for name in list_free_names(source):
             definition = self._newest.get(name)
             # Functions that call each other are found again here.
-            if definition is None or definition in self._seen:
+            if definition in self._seen:
                 continue
-            if not definition.is_portable:
-                raise NotebookError(
-                    f"The cell names {name}, a value of this notebook, which the workload does not "
-                    "have. Compute it in the cell, in a function that the cell calls, or mark the "
-                    "cell that computes it with %%muster_include."
-                )
-            self._seen.add(definition)
-            self.add_needs(definition.source)
-            self.sources.append(definition.source)
+            if problem := self._find_problem(name, definition):
+                raise NotebookError(f"The cell names {name}, {problem}")
+            if definition is not None:
+                self._seen.add(definition)
+                self.add_needs(definition.source)
+                self.sources.append(definition.source)
+
+    def _find_problem(self, name: str, definition: _Definition | None) -> str:
+        """Return why a name cannot go along; "" where it can."""
+        if name in self._own:
+            return _REDEFINED if name in self._later else ""
+        if definition is None:
+            return self._unknown.find_problem(name)
+        return definition.problem
 
 
-def _list_definitions(cells: Sequence[str]) -> Iterator[_Definition]:
-    """Yield the statements of cells that define names; a star import has none."""
-    for cell in cells:
-        try:
-            statements = ast.parse(cell).body
-        except (SyntaxError, ValueError):
-            continue
+_Parsed = tuple[str, "list[str]", "list[ast.stmt]"]
+
+
+def _parse_statements(cell: str) -> tuple[list[str], list[ast.stmt]]:
+    """Return the imports from __future__ of a cell, and its other statements; none if broken."""
+    try:
+        statements = ast.parse(cell).body
+    except (SyntaxError, ValueError):
+        return [], []
+    futures = [get_source(cell, each) for each in statements if is_future_import(each)]
+    return futures, [each for each in statements if not is_future_import(each)]
+
+
+def _find_newest(
+    parsed: Sequence[_Parsed], known: Mapping[str, object]
+) -> tuple[dict[str, _Definition], list[tuple[str, str]]]:
+    """Return the newest definition of each name, and each star import with its module."""
+    newest: dict[str, _Definition] = {}
+    stars: list[tuple[str, str]] = []
+    for cell, _, statements in parsed:
         for statement in statements:
-            names = _list_statement_names(statement)
-            is_star = isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*"
-            if not names and not is_star:
+            if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
+                stars.append((get_source(cell, statement), statement.module or ""))
                 continue
-            source = _get_source(cell, statement)
-            yield _Definition(source, frozenset(names), _is_portable(statement))
+            for name in list_changed_names(statement):
+                if name in newest and newest[name].is_changeable:
+                    newest[name] = replace(newest[name], problem=_CHANGED)
+            definition = _define(cell, statement, known)
+            for name in definition.names & known.keys():
+                newest[name] = _add_submodules(definition, newest.get(name))
+    return newest, stars
 
 
-def _get_source(cell: str, statement: ast.stmt) -> str:
-    """Return the lines of a statement, with its decorators."""
-    decorators = getattr(statement, "decorator_list", [])
-    first = min([statement.lineno, *(each.lineno for each in decorators)])
-    if not decorators and (segment := ast.get_source_segment(cell, statement)):
-        return segment
-    return "\n".join(cell.splitlines()[first - 1 : statement.end_lineno])
+def _add_submodules(definition: _Definition, earlier: _Definition | None) -> _Definition:
+    """Return a definition with the imports before it: `import a` takes none of `import a.b`."""
+    if earlier is None or not (definition.is_import and earlier.is_import):
+        return definition
+    sources = dict.fromkeys([*earlier.source.splitlines(), definition.source])
+    return replace(definition, source="\n".join(sources))
 
 
-def _list_statement_names(statement: ast.stmt) -> list[str]:
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return [statement.name]
-    if isinstance(statement, (ast.Import, ast.ImportFrom)):
-        names = [(each.asname or each.name.partition(".")[0]) for each in statement.names]
-        return [name for name in names if name != "*"]
-    return [
-        node.id
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    ]
+def _define(cell: str, statement: ast.stmt, known: Mapping[str, object]) -> _Definition:
+    """Return what a statement defines; it may be nothing."""
+    source = get_source(cell, statement)
+    try:
+        names = frozenset(list_bound_names(source))
+    except SyntaxError:
+        return _Definition(source, frozenset())
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        return _Definition(source, names, _find_value_problem(statement, names, known))
+    return _Definition(
+        source,
+        names,
+        "" if _is_portable(statement) else _VALUE,
+        isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)),
+        isinstance(statement, ast.Import) and not any(each.asname for each in statement.names),
+    )
+
+
+def _find_value_problem(
+    statement: ast.Assign | ast.AnnAssign, names: frozenset[str], known: Mapping[str, object]
+) -> str:
+    """Return why an assignment cannot go along: only constants that are written out can."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    try:
+        value = ast.literal_eval(statement.value)  # type: ignore[arg-type]
+        written = {name: each for target in targets for name, each in _pair(target, value)}
+        is_same = all(_is_equal(written[name], known[name]) for name in names & known.keys())
+    except Exception:  # noqa: BLE001 - what cannot be compared may be anything
+        return _VALUE
+    return "" if is_same else _CHANGED
+
+
+def _pair(target: ast.expr, value: Any) -> Iterator[tuple[str, object]]:
+    """Yield each name of a target with its part of the value."""
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for inner, part in zip(target.elts, value):
+            yield from _pair(inner, part)
+
+
+def _is_equal(written: object, value: object) -> bool:
+    return type(written) is type(value) and bool(written == value)
 
 
 def _is_portable(statement: ast.stmt) -> bool:
-    """Tell whether a statement is a definition, an import, or a constant that is written out."""
-    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        try:
-            ast.literal_eval(statement.value)  # type: ignore[arg-type]
-        except (ValueError, TypeError):
-            return False
-        return True
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-    return isinstance(statement, kinds)
+    """Tell whether a statement is a definition or an import, or tries some."""
+    if isinstance(statement, (ast.If, ast.Try)):
+        return all(_is_portable(each) for each in _list_inner_statements(statement))
+    if isinstance(statement, ast.Assign):
+        # Within a block: it cannot be compared with what the notebook has, so it is one that
+        # nothing can change in place.
+        return isinstance(statement.value, ast.Constant)
+    return isinstance(statement, _PORTABLE)
 
 
-def _list_free_names(source: str) -> list[str]:
-    """Return the names that a source reads and does not define itself. Raises SyntaxError."""
-    top = symtable.symtable(source, "<cell>", "exec")
-    own = {
-        each.get_name() for each in top.get_symbols() if each.is_assigned() or each.is_imported()
+def _list_inner_statements(statement: ast.If | ast.Try) -> Iterator[ast.stmt]:
+    yield from statement.body
+    yield from statement.orelse
+    if isinstance(statement, ast.Try):
+        yield from statement.finalbody
+        for handler in statement.handlers:
+            yield from handler.body
+
+
+def _forgive_change(definition: _Definition) -> _Definition:
+    """Return a definition whose changes an included cell repeats."""
+    return replace(definition, problem="") if definition.problem == _CHANGED else definition
+
+
+def _list_later_names(included: Sequence[IncludedCell], cells: Sequence[str]) -> set[str]:
+    """Return the names of included cells that later cells define anew."""
+    bound = {name: each.cell_count for each in included for name in list_bound_names(each.source)}
+    first = min(bound.values(), default=len(cells))
+    return {
+        name
+        for number, cell in enumerate(cells[first:], first)
+        for statement in _parse_statements(cell)[1]
+        for name in _define(cell, statement, {}).names
+        if number >= bound.get(name, len(cells))
     }
-    names: set[str] = set()
-    tables = [top]
-    while tables:
-        table = tables.pop()
-        tables.extend(table.get_children())
-        names.update(
-            each.get_name()
-            for each in table.get_symbols()
-            if each.is_referenced() and (table is top or each.is_global())
-        )
-    return sorted(name for name in names - own if not hasattr(builtins, name))
-
-
-def _list_bound_names(source: str) -> list[str]:
-    """Return the names that a source defines at its top."""
-    top = symtable.symtable(source, "<cell>", "exec")
-    return [
-        each.get_name() for each in top.get_symbols() if each.is_assigned() or each.is_imported()
-    ]

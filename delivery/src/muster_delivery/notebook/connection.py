@@ -5,11 +5,12 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import socket
 import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -20,6 +21,7 @@ TIMEOUT_SECONDS = 60.0
 LARGEST_ANSWER = 16 << 20
 LARGEST_FILE = 4 << 20
 LONGEST_LINE = 1 << 16
+RUN_HEADER = "X-Log-Run"
 OVERLOADED = 429
 """The status with which a server asks to come later."""
 SIGN_IN = "Sign in with `muster login ADDRESS`, or set MUSTER_SERVER and MUSTER_TOKEN."
@@ -35,6 +37,10 @@ class RefusedByServer(NotebookError):
 
 class Unreachable(NotebookError):
     """The server did not answer, or cannot just now."""
+
+
+class SilentAnswer(Unreachable):
+    """The server answered, and nothing further came for long."""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -53,8 +59,7 @@ class RestConnection:
         self._token = token
         handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
         if self.server.startswith("https:"):
-            context = ssl.create_default_context(cafile=ca_file or None)
-            handlers.append(urllib.request.HTTPSHandler(context=context))
+            handlers.append(urllib.request.HTTPSHandler(context=_trust(ca_file)))
         self._opener = urllib.request.build_opener(*handlers)
 
     def __repr__(self) -> str:
@@ -76,17 +81,30 @@ class RestConnection:
                 raise self._describe(error) from None
         try:
             return json.loads(content or b"null")
-        except ValueError:
+        except (ValueError, RecursionError):
             raise NotebookError(f"{self.server} answered with something that is no JSON.") from None
 
-    def stream_lines(self, path: str, query: Mapping[str, str]) -> Iterator[str]:
-        """Yield the lines of an answer while they come. Raises as `call` does."""
+    def stream_lines(
+        self,
+        path: str,
+        query: Mapping[str, str],
+        take_run: Callable[[int | None], None] = lambda run: None,
+    ) -> Iterator[str]:
+        """Yield the lines of an answer while they come; `take_run` gets the run of a log before.
+
+        Raises as `call` does, and SilentAnswer.
+        """
         with self._open("GET", path, None, query) as answer:
+            take_run(_parse_run(answer.headers.get(RUN_HEADER) or ""))
             while True:
                 try:
                     line = answer.readline(LONGEST_LINE)
-                    if not line:
+                    if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
+                        # The beginning of a line is none: it comes whole with the next answer.
                         _check_end(answer)
+                # Before Python 3.10 it is another class than TimeoutError.
+                except socket.timeout:
+                    raise SilentAnswer(f"{self.server} says nothing further.") from None
                 except (OSError, http.client.HTTPException) as error:
                     raise self._describe(error) from None
                 if not line:
@@ -121,6 +139,22 @@ class RestConnection:
     def _describe(self, error: OSError | http.client.HTTPException) -> Unreachable:
         reason = getattr(error, "reason", None) or error
         return Unreachable(f"{self.server} does not answer: {reason}.")
+
+
+def _trust(ca_file: str) -> ssl.SSLContext:
+    """Return what says which certificates are trusted. Raises NotebookError."""
+    try:
+        return ssl.create_default_context(cafile=ca_file or None)
+    except OSError:
+        raise NotebookError(
+            f"{ca_file or 'The file of trusted authorities'} cannot be read, or has no "
+            "certificates in PEM. Set MUSTER_CA_FILE, or sign in with `muster login --ca-file`."
+        ) from None
+
+
+def _parse_run(text: str) -> int | None:
+    """Return the number of a container's run; None where there is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _check_end(answer: http.client.HTTPResponse) -> None:
@@ -163,6 +197,8 @@ def open_connection(environment: Mapping[str, str] = os.environ) -> RestConnecti
     contexts = config.get("contexts")
     found = contexts.get(name) if isinstance(contexts, dict) else None
     context = found if isinstance(found, dict) else {}
+    if name and not context:
+        raise NotebookError(f"There is no context {name}; `muster config list` shows them.")
     server = _check_server(server or str(context.get("server") or ""))
     token = environment.get("MUSTER_TOKEN", "") or _find_token(folder, f"context:{name}@{server}")
     if not (token.isascii() and token.isprintable() and " " not in token):
@@ -182,7 +218,7 @@ def _check_server(server: str) -> str:
     address = server if "://" in server else f"https://{server}"
     if not address.startswith(("https://", "http://")):
         raise NotebookError(f"{server} is not the address of a server.")
-    return address.rstrip("/")
+    return address.rstrip("/").removesuffix("/api/v1")
 
 
 def _find_token(folder: Path, key: str) -> str:

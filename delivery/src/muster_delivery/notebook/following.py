@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -10,20 +11,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster_delivery.notebook.connection import RefusedByServer, RestConnection, Unreachable
+from muster_delivery.notebook.pod_log import ASK_SECONDS, MOST_FAILURES, PodLog, choose_pause
+from muster_delivery.notebook.shown_lines import ShownLines
 
-OVER = frozenset({"Completed", "Failed", "Stopped", "Deleted"})
-ASK_SECONDS = 1.0
-LONGEST_PAUSE = 10.0
-"""How long at most a server that cannot answer is left alone before it is asked again."""
-MOST_FAILURES = 60
-"""Requests in a row that a server may leave unanswered, some ten minutes; then following ends."""
+OVER = frozenset({"Completed", "Failed", "Stopped", "Deleting"})
+"""A workload that is deleted stays Deleting, also when nothing of it is left."""
 MOST_LOGS = 8
-"""Pods whose logs are shown, those of the lowest ranks: the server bounds streams, too."""
+"""Ranks whose logs are shown, the lowest ones: the server bounds streams, too."""
+MOST_PODS = 100
+"""Pods that are listed at once, those of the lowest ranks."""
 LATE_SECONDS = 20.0
-"""How long after the end the rest of the logs is waited for."""
+"""How long after the end, and after each further line, the rest of the logs is waited for."""
 COUNTERS = "muster-delivery: {"
 """Lines of the library for Muster, not for people."""
 WAITING_LINES = 10_000
+PUT_SECONDS = 0.5
+"""How long a line waits for a place before it is seen that nobody takes lines any more."""
+FORBIDDING = (401, 403)
+"""The statuses of a token that has ended, or may not see the workload any more."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +71,14 @@ class WorkloadFollower:
         self._connection = connection
         self._path = f"/workloads/{workload_id}"
         self._show_status = show_status
-        self._show_line = show_line
+        self._shown = ShownLines(show_line, f"{connection.server}{self._path}")
         self._lines: queue.Queue[str] = queue.Queue(WAITING_LINES)
         self._streams: dict[str, threading.Thread] = {}
+        self._writing: frozenset[str] = frozenset()
+        """The pods that had not ended when they were listed last."""
         self._failures = 0
         """Requests for the status in a row that had no answer."""
-        self._is_closed = False
+        self._closed = threading.Event()
 
     def follow(self) -> WorkloadStatus:
         """Show what happens until the workload has ended; return how.
@@ -83,90 +90,103 @@ class WorkloadFollower:
                 status = self._load_status()
                 if status is not None:
                     self._show_status(status)
-                    self._open_streams()
+                    self._open_streams(is_over=status.is_over)
                     if status.is_over:
                         self._show_rest()
                         return status
-                self._show_lines(_choose_pause(self._failures))
+                self._show_lines(choose_pause(self._failures))
         finally:
-            self._is_closed = True
+            self._closed.set()
 
     def _load_status(self) -> WorkloadStatus | None:
         """Return the status; None while the server does not answer: the workload goes on."""
+        goes_on = (
+            "The workload is followed no longer; it goes on, and its page and `muster describe` "
+            "show it."
+        )
         try:
             status = parse_status(self._connection.call("GET", self._path))
         except Unreachable as error:
             self._failures += 1
             if self._failures < MOST_FAILURES:
                 return None
-            raise Unreachable(
-                f"{error} The workload is followed no longer; it goes on, and its page and "
-                "`muster describe` show it."
-            ) from None
+            raise Unreachable(f"{error} {goes_on}") from None
+        except RefusedByServer as refusal:
+            if refusal.status not in FORBIDDING:
+                raise
+            raise RefusedByServer(refusal.status, f"{refusal}\n{goes_on}") from None
         self._failures = 0
         return status
 
-    def _open_streams(self) -> None:
-        if len(self._streams) >= MOST_LOGS:
-            return
+    def _open_streams(self, *, is_over: bool) -> None:
+        """Follow the pods of the lowest ranks, also those that a later attempt brings."""
         try:
-            pods = self._connection.call("GET", f"{self._path}/pods")["pods"]
+            query = {"limit": str(MOST_PODS)}
+            pods = self._connection.call("GET", f"{self._path}/pods", query=query)["pods"]
         except (Unreachable, RefusedByServer):
+            if is_over:
+                self._writing = frozenset()
             return
         ranked = [each for each in pods if isinstance(each.get("rank"), int)]
-        for pod in sorted(ranked, key=lambda each: int(each["rank"]))[:MOST_LOGS]:
-            name = str(pod["name"])
-            if name not in self._streams:
-                prefix = f"[{pod['rank']}] " if len(ranked) > 1 else ""
-                thread = threading.Thread(target=self._stream, args=(name, prefix), daemon=True)
-                self._streams[name] = thread
-                thread.start()
+        ranks = sorted({int(each["rank"]) for each in ranked})
+        for pod in ranked:
+            if pod["rank"] in ranks[:MOST_LOGS] and _get_key(pod) not in self._streams:
+                self._open_stream(pod, f"[{pod['rank']}] " if len(ranks) > 1 else "")
+        self._writing = frozenset(
+            _get_key(each)
+            for each in ranked
+            if not (is_over or each.get("completedAt") or each.get("deletedAt"))
+        )
 
-    def _stream(self, pod: str, prefix: str) -> None:
-        """Hand over the lines of a pod, each once, over any number of connections."""
-        taken = failures = 0
-        path, query = f"{self._path}/pods/{pod}/logs", {"follow": "true"}
-        while not self._is_closed:
-            try:
-                for number, line in enumerate(self._connection.stream_lines(path, query), 1):
-                    if number > taken:
-                        taken, failures = number, 0
-                        if not line.startswith(COUNTERS):
-                            self._lines.put(prefix + line)
-                    if self._is_closed:
-                        return
-            except Unreachable as error:
-                failures += 1
-                if failures >= MOST_FAILURES:
-                    self._lines.put(f"{prefix}The log is followed no longer: {error}")
-                    return
-                time.sleep(_choose_pause(failures))
-            except RefusedByServer as refusal:
-                # The log is not there before the container has written something.
-                if refusal.status != 404:
-                    return
-                time.sleep(ASK_SECONDS / 4)
-            else:
+    def _open_stream(self, pod: dict[str, Any], prefix: str) -> None:
+        key = _get_key(pod)
+        attempt = pod.get("attempt")
+        log = PodLog(
+            self._connection,
+            f"{self._path}/pods/{pod['name']}/logs",
+            attempt if isinstance(attempt, int) else None,
+            take_line=lambda line: self._put_line(prefix, line),
+            has_ended=lambda: key not in self._writing,
+            closed=self._closed,
+        )
+        thread = threading.Thread(target=log.follow, daemon=True)
+        self._writing |= {key}
+        self._streams[key] = thread
+        thread.start()
+
+    def _put_line(self, prefix: str, line: str) -> None:
+        """Hand over a line; it is lost where nobody follows any more."""
+        while not (self._closed.is_set() or line.startswith(COUNTERS)):
+            with contextlib.suppress(queue.Full):
+                self._lines.put(prefix + line, timeout=PUT_SECONDS)
                 return
 
-    def _show_lines(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
+    def _show_lines(self, seconds: float) -> int:
+        """Show the lines that come within some seconds; return how many."""
+        deadline, count = time.monotonic() + seconds, 0
         while (left := deadline - time.monotonic()) > 0:
             try:
-                self._show_line(self._lines.get(timeout=left))
+                self._shown.add(self._lines.get(timeout=left))
             except queue.Empty:
-                return
+                break
+            count += 1
+        return count
 
     def _show_rest(self) -> None:
         """Show what the logs still have."""
         deadline = time.monotonic() + LATE_SECONDS
-        while time.monotonic() < deadline:
-            is_open = any(thread.is_alive() for thread in self._streams.values())
-            self._show_lines(ASK_SECONDS / 4)
-            if not is_open and self._lines.empty():
-                return
+        while is_open := any(thread.is_alive() for thread in self._streams.values()):
+            if self._show_lines(ASK_SECONDS / 4):
+                deadline = time.monotonic() + LATE_SECONDS
+            if time.monotonic() > deadline:
+                break
+        while not self._lines.empty():
+            self._shown.add(self._lines.get())
+        self._shown.finish()
+        if is_open:
+            self._shown.add("The end of a log did not come: its page may show more of it.")
 
 
-def _choose_pause(failures: int) -> float:
-    """Return how long to wait before the next request, after so many without an answer."""
-    return min(LONGEST_PAUSE, ASK_SECONDS * (1 + failures))
+def _get_key(pod: dict[str, Any]) -> str:
+    """Return what tells a pod from others: another attempt's may have the same name."""
+    return str(pod.get("id") or pod["name"])

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import html
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
-from muster_delivery.notebook.cell_code import collect_code
-from muster_delivery.notebook.connection import RestConnection, open_connection
+from muster_delivery.notebook.cell_code import IncludedCell, collect_code
+from muster_delivery.notebook.connection import RestConnection, Unreachable, open_connection
+from muster_delivery.notebook.errors import NotebookError
 from muster_delivery.notebook.following import WorkloadFollower, WorkloadStatus
 from muster_delivery.notebook.submission import PRAGMA, build_body, find_project, parse_options
 
 PREFIX = "/workloads/distributed"
+ID = re.compile(r"[A-Za-z0-9-]+")
 _display: Any = display
 """IPython's, which has no types."""
 
@@ -79,7 +84,7 @@ class MusterCommands:
     def __init__(self, shell: InteractiveShell) -> None:
         # IPython's own functions have no types.
         self._shell: Any = shell
-        self._included: list[str] = []
+        self._included: list[IncludedCell] = []
 
     def register(self) -> None:
         """Make the commands known to the shell."""
@@ -96,25 +101,49 @@ class MusterCommands:
         if result.success:
             # Run again after a change, it replaces what it was.
             key = line.strip() or cell.strip().partition("\n")[0]
-            self._included = [each for each in self._included if _get_key(each) != key]
-            self._included.append(f"# {key}\n{cell}")
+            self._included = [each for each in self._included if _get_key(each.source) != key]
+            count = len(self._shell.history_manager.input_hist_parsed)
+            self._included.append(IncludedCell(f"# {key}\n{cell}", count))
 
     def run_cell(self, line: str, cell: str) -> WorkloadResult:
         """Run a cell as a workload; return how it ended. Raises NotebookError."""
         options = parse_options(line)
-        history = list(self._shell.history_manager.input_hist_parsed)
-        code = collect_code(cell, history, self._included, self._shell.user_ns)
-        compile(code, "notebook.py", "exec")
+        code = self._collect_code(cell)
         connection = open_connection()
         project = find_project(connection, options.project)
-        made = connection.call("POST", PREFIX, build_body(options, code, project))
+        made = _submit(connection, build_body(options, code, project))
         name, workload_id = str(made.get("name")), str(made["workloadId"])
         print(f"{name} was submitted: {connection.server}/workloads/{workload_id}")
+        for warning in made.get("warnings") or []:
+            print(f"Warning: {warning}")
         return self._follow(connection, name, workload_id)
+
+    def _collect_code(self, cell: str) -> str:
+        """Return the script of a cell. Raises NotebookError and SyntaxError."""
+        shell = self._shell
+        history = list(shell.history_manager.input_hist_parsed)
+        hidden = shell.user_ns_hidden
+        known = {
+            name: value
+            for name, value in shell.user_ns.items()
+            # Without what IPython itself put there.
+            if name not in hidden or hidden[name] is not value
+        }
+        try:
+            code = collect_code(cell, history, self._included, known)
+            compile(code, "notebook.py", "exec")
+        except SyntaxError:
+            _refuse_notebook_syntax(cell)
+            raise
+        return code
 
     def stop_workload(self, line: str) -> None:
         """Stop the workload of an id. Raises NotebookError."""
-        open_connection().call("POST", f"{PREFIX}/{line.strip()}/suspend")
+        workload_id = line.strip()
+        if not ID.fullmatch(workload_id):
+            raise NotebookError("Say which workload: `%muster_stop ID`, as its cell printed it.")
+        open_connection().call("POST", f"{PREFIX}/{workload_id}/suspend")
+        print(f"{workload_id} stops.")
 
     def _follow(self, connection: RestConnection, name: str, workload_id: str) -> WorkloadResult:
         bar = StatusBar(name)
@@ -141,11 +170,45 @@ class MusterCommands:
         return WorkloadResult(name, workload_id, "Running", "left running")
 
 
+def _submit(connection: RestConnection, body: dict[str, Any]) -> dict[str, Any]:
+    """Submit a workload; return what the server says of it. Raises NotebookError."""
+    unknown = (
+        "Whether the workload was submitted is not known: see `muster list` or the page of "
+        "workloads before you run the cell again."
+    )
+    try:
+        made = connection.call("POST", PREFIX, body)
+    except KeyboardInterrupt:
+        print(unknown)
+        raise
+    except Unreachable as error:
+        raise Unreachable(f"{error} {unknown}") from None
+    if not isinstance(made, dict) or "workloadId" not in made:
+        raise NotebookError(f"{connection.server} is no Muster. {unknown}")
+    return made
+
+
 def translate_pragma(lines: list[str]) -> list[str]:
     """Return a cell whose first line is `#pragma taas …` as one of `%%muster …`."""
     if lines and lines[0].startswith(PRAGMA):
         return [f"%%muster{lines[0][len(PRAGMA) :]}", *lines[1:]]
     return lines
+
+
+def _refuse_notebook_syntax(cell: str) -> None:
+    """Raise NotebookError for what a cell of a notebook may have, and a script may not."""
+    if any(line.lstrip().startswith(("%", "!")) for line in cell.splitlines()):
+        raise NotebookError(
+            "The cell has a command of the notebook, as %matplotlib or !pip. The workload runs the "
+            "cell as a script, without IPython: leave the command out."
+        )
+    # Compiled like this, await may stand outside of functions.
+    with contextlib.suppress(SyntaxError):
+        compile(cell, "notebook.py", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        raise NotebookError(
+            "The cell has await or the like outside of functions. The workload runs the cell as a "
+            "script: put it into a function, and call that by asyncio.run."
+        )
 
 
 def _get_key(source: str) -> str:

@@ -57,9 +57,14 @@ def parse_options(line: str) -> CellOptions:
 
 def find_project(connection: RestConnection, name: str) -> dict[str, Any]:
     """Return the project to submit to: that of a name, or the only one. Raises NotebookError."""
-    query = {"limit": "100"}
-    listed = connection.call("GET", "/org-unit/projects", query=query)["projects"]
     name = name or connection.project
+    query = {"limit": "100"}
+    if name and not set(name) & set(",=<>!"):
+        # There may be more than one answer lists.
+        query["filterBy"] = f"name=={name}"
+    listed = connection.call("GET", "/org-unit/projects", query=query)["projects"]
+    if name and not listed:
+        raise NotebookError(f"There is no project {name} among those that you may see.")
     chosen = [each for each in listed if not name or each.get("name") == name]
     if len(chosen) != 1:
         names = ", ".join(str(each.get("name")) for each in listed[:20]) or "none"

@@ -1,0 +1,130 @@
+"""Names in sources of Python: which a source reads, and which it gives a meaning."""
+
+from __future__ import annotations
+
+import ast
+import re
+import symtable
+from collections.abc import Iterator
+
+_LINE_ENDS = re.compile(r"\r\n|\r|\n")
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def list_free_names(source: str) -> list[str]:
+    """Return the names that a source reads and did not define itself before. Raises SyntaxError."""
+    top = symtable.symtable(source, "<cell>", "exec")
+    names: set[str] = set()
+    tables = [top]
+    while tables:
+        table = tables.pop()
+        tables.extend(table.get_children())
+        names.update(
+            each.get_name()
+            for each in table.get_symbols()
+            if each.is_referenced() and (table is top or each.is_global())
+        )
+    return sorted(names - set(_list_bound(top)) | _list_names_read_first(source))
+
+
+def list_bound_names(source: str) -> list[str]:
+    """Return the names that a source defines at its top. Raises SyntaxError."""
+    return _list_bound(symtable.symtable(source, "<cell>", "exec"))
+
+
+def list_changed_names(statement: ast.stmt) -> list[str]:
+    """Return the names of what a statement changes in place, as settings in settings.lr = 1."""
+    if isinstance(statement, _DEFINITIONS):
+        return []
+    targets = [
+        node
+        for node in ast.walk(statement)
+        if isinstance(node, (ast.Attribute, ast.Subscript))
+        and isinstance(node.ctx, (ast.Store, ast.Del))
+    ]
+    roots = [_find_root(each) for each in targets]
+    return [each.id for each in roots if isinstance(each, ast.Name)]
+
+
+def get_source(source: str, statement: ast.stmt) -> str:
+    """Return the lines of a statement, with its decorators."""
+    decorators = getattr(statement, "decorator_list", [])
+    first = min([statement.lineno, *(each.lineno for each in decorators)])
+    if not decorators and (segment := ast.get_source_segment(source, statement)):
+        return segment
+    # Other characters that end lines for str.splitlines end none for Python.
+    return "\n".join(_LINE_ENDS.split(source)[first - 1 : statement.end_lineno])
+
+
+def split_future_imports(source: str) -> tuple[list[str], str]:
+    """Return the imports from __future__, and the source without them. Raises SyntaxError.
+
+    They stand at the beginning of a file, or nowhere.
+    """
+    found = [each for each in ast.parse(source).body if is_future_import(each)]
+    rest = source
+    for statement in reversed(found):
+        lines = _LINE_ENDS.split(rest)
+        last = int(statement.end_lineno or statement.lineno) - 1
+        before = lines[statement.lineno - 1].encode()[: statement.col_offset].decode()
+        after = lines[last].encode()[statement.end_col_offset :].decode()
+        lines[statement.lineno - 1 : last + 1] = [f"{before}pass{after}"]
+        rest = "\n".join(lines)
+    return [get_source(source, each) for each in found], rest
+
+
+def is_future_import(statement: ast.stmt) -> bool:
+    """Tell whether a statement is an import from __future__."""
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+
+
+def _list_bound(table: symtable.SymbolTable) -> list[str]:
+    return [
+        each.get_name() for each in table.get_symbols() if each.is_assigned() or each.is_imported()
+    ]
+
+
+def _find_root(node: ast.expr) -> ast.expr:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node
+
+
+def _list_names_read_first(source: str) -> set[str]:
+    """Return the names that a source reads at its top before it gives them a meaning."""
+    bound: set[str] = set()
+    found: set[str] = set()
+    for statement in ast.parse(source).body:
+        found |= set(_list_read_names(statement)) - bound
+        bound |= set(list_bound_names(get_source(source, statement)))
+    return found
+
+
+def _list_read_names(statement: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement reads at once; of a block only what is sure to be first."""
+    if isinstance(statement, _DEFINITIONS):
+        return
+    for node in ast.walk(statement):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+    for head in _list_heads(statement):
+        yield from _list_loaded_names(head)
+
+
+def _list_heads(statement: ast.stmt) -> list[ast.AST]:
+    """Return what of a statement is always evaluated before its blocks; all where it has none."""
+    if not (hasattr(statement, "body") or hasattr(statement, "cases")):
+        return [statement]
+    names = ("test", "iter", "subject")
+    heads = [each for name in names if (each := getattr(statement, name, None))]
+    return heads + [each.context_expr for each in getattr(statement, "items", [])]
+
+
+def _list_loaded_names(node: ast.AST) -> Iterator[str]:
+    """Yield the names that are read outside of functions and comprehensions within."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        yield node.id
+    inner = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    if not isinstance(node, inner):
+        for child in ast.iter_child_nodes(node):
+            yield from _list_loaded_names(child)
