@@ -103,6 +103,16 @@ class ClusterRoom:
         self.has_leaving = False
         self.version = next(self._versions)
 
+    @property
+    def idle_later(self) -> int:
+        """How many devices are idle on all nodes when those that leave have left."""
+        return self._idle[0]
+
+    def count_held(self, pod: Pod) -> int:
+        """Return how many whole devices a pod holds on a node that is there."""
+        is_held = self._shapes.get_demand(pod.shape).whole and pod.node in self._rooms_by_name
+        return len(pod.devices) if is_held else 0
+
     def evict_pod(self, pod: Pod) -> None:
         """Count a running pod as leaving."""
         self._change_later(pod, -1)

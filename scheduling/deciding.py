@@ -93,6 +93,7 @@ def run_pass(
     yield from scheduling.place_gangs(waiting)
     giving_way = GivingWay(scheduling, running)
     yield from giving_way.make_room()
+    yield from giving_way.note_late_claims()
     yield from giving_way.explain_delays()
     yield from giving_way.evict_stale_gangs()
 

@@ -147,6 +147,26 @@ class Candidate:
         return -gang.priority, self.stage, gang.created_at, gang.arrival, gang.key
 
 
+def is_stale(gang: GangBook) -> bool:
+    """Return whether a gang runs with fewer pods than it needs together.
+
+    As with KAI a gang of which some have succeeded is not, and only what is preemptible counts.
+    """
+    return (
+        0 < gang.active_count < gang.min_member
+        and gang.preemptibility is Preemptibility.PREEMPTIBLE
+        and not gang.is_exempt
+        and not gang.count_succeeded()
+    )
+
+
+def find_stage(active: int, missing: int) -> int:
+    """Return what the next pods of a gang are, given how many run and miss to its minimum."""
+    if missing <= 0:
+        return SURPLUS_PODS
+    return BEGUN_GANG if active else WHOLE_GANG
+
+
 def build_gang_book(gang: Gang, unify: Callable[[PodShape], PodShape]) -> GangBook:
     """Build the book of a gang; `unify` finds one shape for all that are equal."""
     book = GangBook(

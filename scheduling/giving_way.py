@@ -9,9 +9,10 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from scheduling.cluster_room import Fit
+from scheduling.consolidation import place_in_turn
 from scheduling.decision import Action, Eviction, Refusal
 from scheduling.evictions import EvictionPlan
-from scheduling.gangs import SURPLUS_PODS, Candidate, GangBook, PodSet
+from scheduling.gangs import SURPLUS_PODS, Candidate, GangBook, PodSet, is_stale
 from scheduling.minimum_runtimes import find_protection_end
 from scheduling.queues import Booking
 from scheduling.reclaim_rules import ReclaimRules
@@ -119,8 +120,30 @@ class GivingWay:
                     continue
                 yield from self._serve_gang(action, candidate)
 
+    def note_late_claims(self) -> Generator[None, None, None]:
+        """Note whether a gang that is still refused may take from one that starts just now.
+
+        Nothing is taken from these in this decision.
+        """
+        lowest: dict[str, int] = {}
+        for started in self._pass.started.values():
+            is_firm = started.preemptibility is Preemptibility.NON_PREEMPTIBLE
+            if not started.is_exempt and not is_firm:
+                priority = lowest.get(started.queue, started.priority)
+                lowest[started.queue] = min(priority, started.priority)
+        for candidate in self._pass.refused if lowest else ():
+            yield
+            gang = candidate.gang
+            wanted = self._state.shapes.sum_charges(candidate.pod_sets[0].counts)
+            is_higher = lowest.get(gang.queue, gang.priority) < gang.priority
+            has_others = len(lowest) > (gang.queue in lowest)
+            if is_higher or (has_others and self._rules.can_claim(gang.queue, wanted)):
+                self._pass.outcome.is_final = False
+                return
+
     def evict_stale_gangs(self) -> Generator[None, None, None]:
         """Evict what is left of gangs that have been below their minimum for too long."""
+        evicted = {each.pod for each in self._pass.outcome.evictions}
         for gang in self._running:
             yield
             if not is_stale(gang) or self._pass.has_place(gang) or gang.staleness_grace < 0:
@@ -131,7 +154,6 @@ class GivingWay:
             if gang.stale_since is None or end > self._state.now:
                 self._pass.decide_again(end)
                 continue
-            evicted = {each.pod for each in self._pass.outcome.evictions}
             self._pass.outcome.evictions += [
                 Eviction(pod.uid, gang.key, Action.STALE_GANG, "")
                 for pod in gang.list_active()
@@ -359,15 +381,24 @@ class GivingWay:
         """
         if self._over_quota is None:
             self._over_quota = [
-                queue for queue in self._victims.list_queues() if self._rules.is_over_quota(queue)
+                queue for queue in self._list_giving() if self._rules.is_over_quota(queue)
             ]
         return self._over_quota
+
+    def _list_giving(self) -> Sequence[str]:
+        """Return the queues in which something runs that others may take or move.
+
+        A queue that cannot be used gives nothing, as with KAI (`actions/utils/input_jobs.go`): one
+        that was deleted under its pods has no share, and nothing of it would start elsewhere.
+        """
+        is_usable = self._state.queues.is_usable
+        return [queue for queue in self._victims.list_queues() if is_usable(queue)]
 
     def _choose_moved(self, taker: GangBook) -> Iterator[VictimUnit]:
         """Move small units first: they find another place most easily."""
         entries = [
             entry
-            for queue in self._victims.list_queues()
+            for queue in self._list_giving()
             for entry in self._victims.list_entries(queue)
             if not self._is_protected(Action.CONSOLIDATE, taker, entry)
         ]
@@ -387,7 +418,8 @@ class GivingWay:
         if not moved.is_complete:
             self._state.room.undo_fit(fit, at_once=False)
             return None
-        return Fit([*fit.places, *moved.places], is_complete=True)
+        together = Fit([*fit.places, *moved.places], is_complete=True)
+        return place_in_turn(self._state, candidate, plan.units, together)
 
     def _let_off(
         self,
@@ -406,6 +438,8 @@ class GivingWay:
                 break
             yield
             tried.add(id(unit))
+            if action is not Action.CONSOLIDATE and self._is_plainly_needed(pods, unit):
+                continue
             self._state.room.undo_fit(fit, at_once=False)
             index = plan.units.index(unit)
             plan.remove_unit(unit)
@@ -418,6 +452,16 @@ class GivingWay:
                 assert smaller is not None
             fit = smaller
         self._settle(action, candidate, plan, fit)
+
+    def _is_plainly_needed(self, pods: PodSet, unit: VictimUnit) -> bool:
+        """Return whether pods use more whole devices than there would be without a unit.
+
+        Trying that takes as long as placing the whole gang, for each of its victims.
+        """
+        room, get_demand = self._state.room, self._state.shapes.get_demand
+        if any(get_demand(shape).share for shape in pods.counts):
+            return False
+        return sum(map(room.count_held, unit.pods)) > room.idle_later
 
     def _settle(self, action: Action, candidate: Candidate, plan: EvictionPlan, fit: Fit) -> None:
         moved = {pod.uid: unit.gang for unit in plan.units for pod in unit.pods}
@@ -440,16 +484,3 @@ class GivingWay:
             for placed, sign in ((False, -1), (True, 1)):
                 booking = Booking(unit.gang.queue, amounts, placed, non_preemptible=False)
                 self._state.queues.count_booking(booking, sign)
-
-
-def is_stale(gang: GangBook) -> bool:
-    """Return whether a gang runs with fewer pods than it needs together.
-
-    As with KAI a gang of which some have succeeded is not, and only what is preemptible counts.
-    """
-    return (
-        0 < gang.active_count < gang.min_member
-        and gang.preemptibility is Preemptibility.PREEMPTIBLE
-        and not gang.is_exempt
-        and not gang.count_succeeded()
-    )

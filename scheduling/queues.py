@@ -248,6 +248,14 @@ class Queues:
             raise chain
         return chain
 
+    def is_usable(self, name: str) -> bool:
+        """Return whether pods can run in a queue."""
+        try:
+            self.get_chain(name)
+        except NoQueue:
+            return False
+        return True
+
     def _find_chain(self, name: str) -> Sequence[Queue]:
         if name not in self._queues:
             raise NoQueue(f"Queue '{name}' does not exist")

@@ -5,7 +5,7 @@ root part. Below that, unlike with KAI, no queue gives anything that is within i
 if the one above it is over.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -142,21 +142,39 @@ class Claim:
         self._grounds = rules.judge_grounds(taker, wanted)
         self._ranks: dict[str, Rank | None] = {}
         """How early each queue gives, as long as nothing has changed for it."""
+        self._has_chosen = False
+        """Whether a queue was chosen since something was given last."""
+        self._order: list[tuple[Rank, str]] | None = None
+        """Those that may give, the next one last, from the second choice in a row on."""
 
-    def choose_giver(self, givers: Iterable[str]) -> str | None:
+    def choose_giver(self, givers: Collection[str]) -> str | None:
         """Return the queue that gives next, as all are now; None where nothing may be taken."""
+        if self._order is None:
+            ranked = self._rank_givers(givers)
+            if not self._has_chosen:
+                self._has_chosen = True
+                return max(ranked, default=((), None))[1]
+            # The chosen one had nothing to give, and so it may go on, through all of them.
+            self._order = sorted(ranked)
+        while self._order and self._order[-1][1] not in givers:
+            self._order.pop()
+        return self._order[-1][1] if self._order else None
+
+    def _rank_givers(self, givers: Iterable[str]) -> Sequence[tuple[Rank, str]]:
+        """Return the queues that may give, each with how early it gives."""
         known = self._ranks
-        ranks: dict[str, Rank] = {}
+        ranked: list[tuple[Rank, str]] = []
         for giver in givers:
             if giver not in known:
                 known[giver] = self._rank_giver(giver)
             rank = known[giver]
             if rank is not None:
-                ranks[giver] = rank
-        return max(ranks, key=lambda giver: (ranks[giver], giver), default=None)
+                ranked.append((rank, giver))
+        return ranked
 
     def note_given(self, giver: str) -> None:
         """Note that the usage of a queue, and of all above it, is less now."""
+        self._has_chosen, self._order = False, None
         find_parting = self._rules.find_parting
         parting = find_parting(self._taker, giver)
         if parting.has_common:

@@ -14,14 +14,7 @@ from functools import partial
 from scheduling.cluster_room import ClusterRoom, Fit, KeptPlace, Place
 from scheduling.decision import Eviction, Nomination, Refusal
 from scheduling.fair_share import compute_fair_shares
-from scheduling.gangs import (
-    BEGUN_GANG,
-    SURPLUS_PODS,
-    WHOLE_GANG,
-    Candidate,
-    GangBook,
-    PodSet,
-)
+from scheduling.gangs import SURPLUS_PODS, Candidate, GangBook, PodSet, find_stage
 from scheduling.queue_turns import QueueTurns
 from scheduling.queues import Booking, NoQueue, Queues
 from scheduling.refusals import (
@@ -58,6 +51,11 @@ class Outcome:
     nominations: list[Nomination] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
     decide_again_at: float | None = None
+    is_final: bool = True
+    """Whether the next decision on the same would be to do nothing.
+
+    It is not where a gang was refused that may take from one that starts just now.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +91,8 @@ class SchedulingPass:
         self._known_refusals: dict[PlacementKey, Refusal] = {}
         self._placed_uids: dict[str, set[str]] = {}
         """Uids of the pods that got a place in this pass, by the key of their gang."""
+        self.started: dict[str, GangBook] = {}
+        """The gangs of which pods start in this pass, by their keys."""
         self._unbindable: set[str] = set()
         """Keys of the gangs whose pods found room and yet could not be started."""
         self._nominated: dict[str, GangBook] = {}
@@ -215,7 +215,7 @@ class SchedulingPass:
         if missing > waiting_count:
             refusals[gang.key] = _build_not_ready_refusal(gang)
             return None
-        stage = _find_stage(active, missing)
+        stage = find_stage(active, missing)
         if gang.sorted_waiting is None:
             gang.sorted_waiting = WaitingPods(gang.waiting.values())
         waiting = gang.sorted_waiting
@@ -370,6 +370,7 @@ class SchedulingPass:
     def _bind(self, candidate: Candidate, fit: Fit, is_core: bool) -> Refusal | None:
         refusal = self.state.bind_pods(candidate.gang, fit.places, is_core)
         if refusal is None:
+            self.started[candidate.gang.key] = candidate.gang
             self._count_places(candidate, fit)
         else:
             self.state.room.undo_fit(fit, at_once=True)
@@ -388,13 +389,6 @@ class SchedulingPass:
         state.queues.count_booking(waiting, -1)
         placed = Booking(gang.queue, amounts, placed=True, non_preemptible=is_core)
         state.queues.count_booking(placed)
-
-
-def _find_stage(active: int, missing: int) -> int:
-    """Return what the next pods of a gang are, given how many run and miss to its minimum."""
-    if missing <= 0:
-        return SURPLUS_PODS
-    return BEGUN_GANG if active else WHOLE_GANG
 
 
 def _count_places_by_shape(fit: Fit) -> dict[PodShape, int]:

@@ -59,7 +59,8 @@ class Demand:
     def _count_part(self, fraction: Number | None) -> Number | None:
         if fraction is None or self._whole_device == WHOLE_DEVICE:
             return fraction
-        return int(fraction * self._whole_device)
+        # The smallest share takes something, too.
+        return max(int(fraction * self._whole_device), 1)
 
 
 class ShapeTable:
@@ -67,7 +68,7 @@ class ShapeTable:
 
     `device_memory` is the memory by which shares in MiB are charged to queues. `whole_device` is
     what one device counts for on nodes and in queues: with 1 parts of a device are fractions; with
-    more they are whole numbers, rounded down.
+    more they are whole numbers, rounded down, but never to nothing.
     """
 
     def __init__(self, device_memory: int | None, whole_device: int = WHOLE_DEVICE) -> None:

@@ -39,9 +39,12 @@ class RunningGang:
         self.pods.extend(pods)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class VictimUnit:
-    """Pods of a gang that can only go together: one of its surplus, or all that are left."""
+    """Pods of a gang that can only go together: one of its surplus, or all that are left.
+
+    Compared by identity, which costs nothing among a thousand of them.
+    """
 
     running: RunningGang
     pods: Sequence[Pod]

@@ -105,8 +105,11 @@ class Binder:
 
     def write_nominations(
         self, groups: Iterable[Group], nominations: Sequence[Nomination]
-    ) -> Generator[None, None, None]:
-        """Write on pods where their places are kept, and where no longer."""
+    ) -> Generator[None, None, bool]:
+        """Write on pods where their places are kept, and where no longer, in steps.
+
+        Returns whether a place is free that was kept before.
+        """
         tasks = self._index.tasks
         wanted = {nomination.pod: nomination.node for nomination in nominations}
         given_up = [
@@ -115,11 +118,14 @@ class Binder:
             for uid in group.book.promised_nodes
             if uid not in wanted and uid not in self.placed_uids
         ]
+        is_free = False
         for uid, node in [*wanted.items(), *((uid, "") for uid in given_up)]:
             task = tasks.get(uid)
             if task is not None and task.pod.nominated_node != node:
+                is_free = is_free or bool(task.pod.nominated_node)
                 self._reports.report_nomination(task, node)
             yield
+        return is_free
 
     def _bind_in_steps(self, binding: PlannedBinding) -> Generator[None, None, Refusal | None]:
         # Dry-run all of them first: a refusal of the last pod must not leave the others bound.

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 
 from localkube import clock
 from scheduling.decision import Refusal
-from scheduling.gangs import GangBook
-from scheduling.giving_way import is_stale
+from scheduling.gangs import GangBook, is_stale
 
 LAST_START_ANNOTATION = "kai.scheduler/last-start-timestamp"
 STALE_ANNOTATION = "kai.scheduler/stale-podgroup-timestamp"
@@ -25,12 +24,11 @@ def note_times(book: GangBook, annotations: Mapping[str, str]) -> None:
     if not is_started:
         book.started_at = None
     elif book.started_at is None:
-        noted = parse_seconds(annotations.get(LAST_START_ANNOTATION))
-        book.started_at = noted or now
+        book.started_at = _find_noted(annotations, LAST_START_ANNOTATION, now)
     if not is_stale(book):
         book.stale_since = None
     elif book.stale_since is None:
-        book.stale_since = parse_seconds(annotations.get(STALE_ANNOTATION)) or now
+        book.stale_since = _find_noted(annotations, STALE_ANNOTATION, now)
 
 
 def build_annotations(book: GangBook) -> Mapping[str, str | None]:
@@ -57,6 +55,15 @@ def parse_seconds(text: object) -> float:
         return clock.parse_time(str(text)).timestamp()
     except ValueError:
         return 0.0
+
+
+def _find_noted(annotations: Mapping[str, str], name: str, now: float) -> float:
+    """Return the time of an annotation, now without one.
+
+    A PodGroup has the annotations of its workload: what is to come was written there by somebody
+    who would be protected until then.
+    """
+    return min(parse_seconds(annotations.get(name)) or now, now)
 
 
 def _format_seconds(seconds: float | None) -> str | None:

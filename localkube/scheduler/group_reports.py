@@ -50,6 +50,7 @@ class GroupReports:
         """
         stored = self._objects.find(PODGROUPS, group.namespace, group.name)
         if stored is None:
+            self._last_subjects.pop(group.key, None)
             return
         reason = (
             None

@@ -146,6 +146,8 @@ class Groups:
         self._groups: dict[Key, Group] = {}
         self._placed: dict[Key, Group] = {}
         """The gangs with pods on a node."""
+        self._promised: dict[Key, Group] = {}
+        """The gangs for whose pods places are kept."""
         self._keys_by_pod: dict[str, Key] = {}
         self._keys_by_name: dict[Key, Key] = {}
         self._spare_nodes: OrderedDict[Key, list[str]] = OrderedDict()
@@ -179,6 +181,10 @@ class Groups:
     def list_placed(self) -> Sequence[Group]:
         """Return the gangs with pods on a node."""
         return list(self._placed.values())
+
+    def list_promised(self) -> Sequence[Group]:
+        """Return the gangs for whose pods places are kept until others have left them."""
+        return list(self._promised.values())
 
     def list_tasks(self, group: Group) -> Sequence[Task]:
         """Return its pods as they are now; one that has gone meanwhile is left out."""
@@ -227,10 +233,8 @@ class Groups:
             affected |= dict.fromkeys(self._groups)
         groups = {key: self._groups[key] for key in affected}
         for key, group in groups.items():
-            if group.book.placed:
-                self._placed[key] = group
-            else:
-                self._placed.pop(key, None)
+            _note_member(self._placed, group, is_member=bool(group.book.placed))
+            _note_member(self._promised, group, is_member=bool(group.book.promised_nodes))
             if group.members:
                 self._update_group(group)
                 group.note_fixed_refusal()
@@ -401,6 +405,13 @@ class Groups:
             "kind": ref.get("kind"),
             "metadata": {"name": top.name, "uid": top.uid},
         }
+
+
+def _note_member(groups: dict[Key, Group], group: Group, *, is_member: bool) -> None:
+    if is_member:
+        groups[group.key] = group
+    else:
+        groups.pop(group.key, None)
 
 
 def _describe_owner(name: object, kind: object, fate: str) -> str:

@@ -11,10 +11,16 @@ import scheduling
 from localkube.metadata import Object, labels_of, name_of
 from localkube.resources.taints import tolerates
 from localkube.scheduler import demand
-from scheduling.state import Amounts
+from scheduling.state import GPU, Amounts
 
 GPU_MEMORY = "nvidia.com/gpu.memory"
 """Label: the memory of each device, in MiB."""
+
+MAX_DEVICES = 1024
+"""How many devices of a node count at most.
+
+Each of them has an entry of its own, and a status may claim any number.
+"""
 
 Answer = TypeVar("Answer")
 
@@ -46,7 +52,11 @@ class Node:
 
     def build_value(self) -> scheduling.Node:
         """Build the plain value that decisions are made of."""
-        allocatable = {name: amount for name, amount in self.allocatable.items() if name != PODS}
+        allocatable = {
+            name: min(amount, MAX_DEVICES) if name == GPU else amount
+            for name, amount in self.allocatable.items()
+            if name != PODS and amount > 0
+        }
         return scheduling.Node(self.name, allocatable, self.device_memory, self.max_pods)
 
 

@@ -13,6 +13,9 @@ from scheduling.state import CPU, GPU, MEMORY, Bound, Number, Queue
 
 DEFAULT_PRIORITY = 100
 
+LARGEST = 2**63 - 1
+"""The largest number that a quantity holds."""
+
 UNITS = {
     "gpu": (GPU, Fraction(1)),
     "cpu": (CPU, Fraction(1, 1000)),
@@ -89,7 +92,8 @@ def _parse_bound(values: Object, unit: Fraction) -> Bound:
     return Bound(
         quota=_parse_limit(values.get("quota"), unit),
         limit=_parse_limit(values.get("limit"), unit),
-        weight=_parse_number(values.get("overQuotaWeight")),
+        # Less than nothing is nothing, as with KAI (`calcShareWeights`).
+        weight=max(_parse_number(values.get("overQuotaWeight")), 0),
     )
 
 
@@ -99,6 +103,10 @@ def _parse_limit(value: object, unit: Fraction) -> Number | None:
 
 
 def _parse_number(value: object) -> Number:
+    """Return a number of a spec; 0 for one that is not there or cannot be read."""
+    if isinstance(value, int | float) and abs(value) > LARGEST:
+        # Somebody's way to say that there is no limit.
+        return LARGEST if value > 0 else -LARGEST
     try:
         return parse_amount(value) if value is not None else 0
     except BadDemand:

@@ -190,7 +190,7 @@ class Scheduler:
             self._queues.replace_queues(map(parse_queue, index.list_queues()))
         concerned = yield from self._groups.refresh(all_groups=rules_changed)
         yield from self._book_changes(changed, concerned)
-        groups = self._groups.list_waiting() if room_grew else concerned.values()
+        groups = self._list_considered(concerned, room_grew=room_grew)
         shapes = ShapeTable(self._device_memory)
         room = ClusterRoom(nodes, shapes)
         yield from self._count_placed(room)
@@ -207,17 +207,45 @@ class Scheduler:
         running = [group.book for group in self._groups.list_placed()]
         yield from run_pass(scheduling, [group.book for group in by_key.values()], running)
         outcome = scheduling.finish()
-        self._decide_again_at = outcome.decide_again_at
+        self._note_next_decision(outcome.decide_again_at, has_considered_all=room_grew)
         verdicts = {
             by_key[key].key: add_end_time(refusal) for key, refusal in outcome.refusals.items()
         }
         yield from self._bind_planned(verdicts)
-        yield from self._binder.write_nominations(by_key.values(), outcome.nominations)
+        is_place_free = yield from self._binder.write_nominations(
+            by_key.values(), outcome.nominations
+        )
+        # All others who wait have to be asked, unless they were.
+        is_place_free = is_place_free and not room_grew
+        index.room_grew = index.room_grew or is_place_free or not outcome.is_final
         yield from self._evictor.evict_pods(outcome.evictions)
         self._queue_reports(concerned, verdicts)
         if concerned or rules_changed:
             for name in index.queues:
                 self._pending_writes.add_write(("queue", name), partial(self._report_queue, name))
+
+    def _list_considered(
+        self, concerned: Mapping[Key, Group], *, room_grew: bool
+    ) -> Sequence[Group]:
+        """Return the gangs that a pass decides on: all that wait, or those that have changed.
+
+        Those for whom places are kept are always among them: others would get these places.
+        """
+        if room_grew:
+            return self._groups.list_waiting()
+        promised = {group.key: group for group in self._groups.list_promised()}
+        return list({**promised, **concerned}.values())
+
+    def _note_next_decision(self, at: float | None, *, has_considered_all: bool) -> None:
+        """Note when time alone may change what was decided.
+
+        What a pass does not consider goes on waiting for the time that an earlier one noted.
+        """
+        before = self._decide_again_at
+        if has_considered_all or before is None:
+            self._decide_again_at = at
+        elif at is not None:
+            self._decide_again_at = min(at, before)
 
     def _count_placed(self, room: ClusterRoom) -> Generator[None, None, None]:
         """Count the pods that have a node, in steps."""
@@ -245,8 +273,17 @@ class Scheduler:
             yield
         for group in concerned.values():
             book = group.book
-            booked_as = (book.queue, book.preemptibility, book.min_member, self._device_memory)
+            booked_as = (
+                book.queue,
+                book.preemptibility,
+                book.min_member,
+                book.priority,
+                self._device_memory,
+            )
             is_semi = book.preemptibility is Preemptibility.SEMI_PREEMPTIBLE
+            if book.placed and group.booked_as not in (None, booked_as):
+                # Others may take now what they could not before.
+                self._index.room_grew = True
             if group.booked_as != booked_as or is_semi:
                 group.booked_as = booked_as
                 yield from self._book_group(group)

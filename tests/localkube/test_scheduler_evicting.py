@@ -18,8 +18,12 @@ GRACE = "kai.scheduler/staleness-grace-period"
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
+    return build_bench(tmp_path)
+
+
+def build_bench(folder: Path) -> Bench:
     """Return four nodes of a device each, and two projects with two guaranteed devices."""
-    bench = Bench(tmp_path, gpus=1)
+    bench = Bench(folder, gpus=1)
     for number in (1, 2, 3):
         name = f"node-{number}"
         bench.make(NODES, {"metadata": {"name": name}}, "")

@@ -6,6 +6,7 @@ import pytest
 
 from localkube import options
 from localkube.errors import ApiError
+from localkube.metadata import Object
 from localkube.resources import NODES, PODS, PRIORITYCLASSES
 from tests.localkube.scheduling import GPU, Bench
 
@@ -231,6 +232,24 @@ def test_what_waits_starts_when_the_node_grows(bench: Bench) -> None:
     bench.offer({"cpu": "8", "memory": "8Gi", GPU: "8", "pods": "10"})
     bench.settle()
     assert bench.devices("large") == "0,1,2,3,4,5"
+
+
+@pytest.mark.parametrize(("claimed", "counted"), [("1E", 1024), ("-1", 0)])
+def test_a_node_that_claims_absurd_devices_holds_up_nobody(
+    bench: Bench, claimed: str, counted: int
+) -> None:
+    bench.make(NODES, {"metadata": {"name": "odd"}}, "")
+    allocatable = {"cpu": "8", "memory": "8Gi", "pods": "10", GPU: claimed}
+
+    def offer(node: Object) -> None:
+        node.setdefault("status", {})["allocatable"] = allocatable
+
+    bench.objects.modify(NODES, "", "odd", offer, subresource="status")
+    bench.pod("large", {GPU: 4})
+    bench.pod("too-large", {GPU: 2000})
+    bench.settle()
+    assert bench.placed() == {"large"}
+    assert f"the nodes have {4 + counted}: this can" in bench.condition("too-large")["message"]
 
 
 def test_a_pod_that_wants_a_node_that_is_not_here_waits_with_the_reason(bench: Bench) -> None:

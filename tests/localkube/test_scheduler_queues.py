@@ -7,6 +7,7 @@ import pytest
 
 from localkube.metadata import Object
 from localkube.resources import QUEUES
+from localkube.scheduler.queues import parse_queue
 from tests.localkube.scheduling import GPU, Bench
 
 QUEUE = "kai.scheduler/queue"
@@ -237,3 +238,19 @@ def test_units_of_a_queues_spec_are_millicores_and_megabytes(bench: Bench) -> No
     bench.settle()
 
     assert bench.placed() == {"cores", "bytes"}
+
+
+@pytest.mark.parametrize(
+    ("given", "read"), [(1e300, 2**63 - 1), (10**80, 2**63 - 1), (-1e300, None), (1e-300, 0)]
+)
+def test_absurd_limits_are_none_or_more_than_there_is(
+    bench: Bench, given: float, read: int | None
+) -> None:
+    queue = bench.queue("absurd", gpu={"quota": given, "limit": given})
+    bound = parse_queue(queue).bounds[GPU]
+    assert (bound.quota, bound.limit) == (read, read)
+
+
+def test_a_weight_below_zero_is_zero(bench: Bench) -> None:
+    queue = bench.queue("odd", gpu={"overQuotaWeight": -3})
+    assert parse_queue(queue).bounds[GPU].weight == 0
