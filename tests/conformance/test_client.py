@@ -169,7 +169,7 @@ def test_a_refusal_carries_its_causes(custom: Any, namespace: str) -> None:
         custom.create_namespaced_custom_object(
             *JOBS, namespace, "pytorchjobs", pytorchjob() | {"spec": {}}
         )
-    assert (refusal.value.status, refusal.value.reason) == (422, "Unprocessable Entity")
+    assert refusal.value.status == 422
     causes = json.loads(refusal.value.body)["details"]["causes"]
     assert "spec.pytorchReplicaSpecs" in [cause["field"] for cause in causes]
 
