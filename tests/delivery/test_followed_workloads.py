@@ -26,7 +26,7 @@ Answered = tuple[int, object, Mapping[str, str]]
 
 
 @contextlib.contextmanager
-def serve(answer: Callable[[str, Query], Answered]) -> Iterator[RestConnection]:
+def run_server(answer: Callable[[str, Query], Answered]) -> Iterator[RestConnection]:
     """Run a server of REST until the block ends; the paths are those below the workload."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -103,14 +103,14 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("short_pauses")
 def test_the_log_of_a_container_that_starts_anew_is_shown() -> None:
-    with serve(TwoRuns(attempts=1).answer) as connection:
+    with run_server(TwoRuns(attempts=1).answer) as connection:
         lines = follow_workload(connection)
     assert lines == ["attempt 1 run 0", "The container was started anew.", "attempt 1 run 1"]
 
 
 @pytest.mark.usefixtures("short_pauses")
 def test_the_logs_of_a_later_attempt_are_shown() -> None:
-    with serve(TwoRuns(attempts=2).answer) as connection:
+    with run_server(TwoRuns(attempts=2).answer) as connection:
         lines = follow_workload(connection)
     for attempt in (1, 2):
         for run in (0, 1):
@@ -138,7 +138,7 @@ def test_a_log_that_broke_off_is_not_sent_anew() -> None:
         # This one ends early, too, as when the server does.
         return 200, "".join(left[:3] if len(asked) == 2 else left), {"X-Log-Run": "0"}
 
-    with serve(answer) as connection:
+    with run_server(answer) as connection:
         assert follow_workload(connection) == [f"line {number}" for number in range(6)]
     seconds = ["", "2026-01-01T00:00:02Z", "2026-01-01T00:00:03Z", "2026-01-01T00:00:03Z"]
     assert asked == seconds
@@ -150,13 +150,15 @@ def test_a_workload_that_was_deleted_is_followed_no_longer() -> None:
             return 200, {"phase": "Deleting", "deletedAt": "2026-01-01T00:00:00Z"}, {}
         return 200, {"pods": []}, {}
 
-    with serve(answer) as connection:
+    with run_server(answer) as connection:
         assert follow_workload(connection) == []
 
 
 def test_who_may_ask_no_longer_is_told_that_the_workload_goes_on() -> None:
     with (
-        serve(lambda path, query: (401, {"message": "This token has ended."}, {})) as connection,
+        run_server(
+            lambda path, query: (401, {"message": "This token has ended."}, {})
+        ) as connection,
         pytest.raises(RefusedByServer, match=r"has ended\.(?s:.*)followed no longer; it goes on"),
     ):
         follow_workload(connection)
@@ -171,7 +173,7 @@ def test_nothing_of_an_interrupted_cell_goes_on() -> None:
         return 200, "a line\n" * 100_000, {"X-Log-Run": "0"}
 
     before = set(threading.enumerate())
-    with serve(answer) as connection:
+    with run_server(answer) as connection:
 
         def interrupt(line: str) -> None:
             # More lines wait than there is room for.
@@ -209,7 +211,7 @@ def test_a_project_is_found_among_any_number() -> None:
         found = [each for each in projects if name in ("", each["name"])]
         return 200, {"projects": found[: int(query["limit"])]}, {}
 
-    with serve(answer) as connection:
+    with run_server(answer) as connection:
         assert find_project(connection, "team-250")["id"] == 250
         with pytest.raises(NotebookError, match="There is no project team-999"):
             find_project(connection, "team-999")
