@@ -41,6 +41,7 @@
       body.removeEventListener("htmx:afterSwap", arrived);
     };
     body.addEventListener("htmx:afterSwap", arrived);
+    delete body.dataset.returned;
     load(url, box, opener);
   };
 
@@ -50,14 +51,36 @@
     const toasts = box.querySelector(":scope > #toasts");
     if (toasts) document.body.append(toasts);
     box.firstElementChild.id.endsWith("-body") && box.firstElementChild.replaceChildren();
+    delete box.firstElementChild.dataset.returned;
     standing(opener)?.focus();
     box.dispatchEvent(new CustomEvent("muster:closed", { bubbles: true }));
   };
 
-  for (const box of [dialog, drawer]) box.addEventListener("close", () => closed(box));
-  drawer.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && !event.defaultPrevented) drawer.close();
-  });
+  // A form that came back with its errors has what was typed before as its own values.
+  const isUnsaved = (box) => {
+    const body = box.firstElementChild;
+    return "returned" in body.dataset ? !!body.querySelector("form :is(input:not([type=hidden]), textarea, select)") : window.muster.unsaved.isIn(box);
+  };
+
+  const askBeforeClosing = (event, box) => {
+    if (!isUnsaved(box)) return false;
+    event.preventDefault();
+    ask(DISCARD, document.activeElement, () => box.close());
+    return true;
+  };
+
+  for (const box of [dialog, drawer]) {
+    box.addEventListener("close", () => closed(box));
+    box.addEventListener("htmx:afterSwap", ({ detail }) => {
+      if (detail.target === box.firstElementChild && detail.requestConfig?.verb === "post") detail.target.dataset.returned = "1";
+    });
+    // Not "cancel" alone: after one that was prevented a browser closes without it.
+    box.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || event.defaultPrevented || askBeforeClosing(event, box)) return;
+      if (box === drawer) drawer.close();
+    });
+    box.addEventListener("cancel", (event) => { if (event.target === box) askBeforeClosing(event, box); });
+  }
   // A click on the shade around a dialog is a click on the dialog itself.
   dialog.addEventListener("click", (event) => { if (event.target === dialog && !dialog.querySelector("form")) dialog.close(); });
 
@@ -83,18 +106,38 @@
 
   document.addEventListener("muster:close", () => { for (const box of [dialog, drawer]) if (box.open) box.close(); });
 
-  let asking = null;
+  const DISCARD = {
+    title: "Throw away what you typed?",
+    text: "It has not been saved or sent. Closing this loses it.",
+    yes: "Throw it away",
+    no: "Keep it",
+  };
+
+  // The question that is open: where it was asked, and what a Yes does with that element as it stands then.
+  let asking = null, act = null;
+
+  const ask = ({ title, text, yes, no = "Cancel" }, element, action) => {
+    asking = element;
+    act = action;
+    document.getElementById("confirm-title").textContent = title;
+    document.getElementById("confirm-text").textContent = text;
+    document.getElementById("confirm-yes").textContent = yes;
+    document.getElementById("confirm-no").textContent = no;
+    confirm.showModal();
+    document.getElementById("confirm-no").focus();
+  };
+
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-confirm]");
     if (!button || button.dataset.confirmed) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    asking = button;
-    document.getElementById("confirm-title").textContent = button.dataset.confirmTitle || "Are you sure?";
-    document.getElementById("confirm-text").textContent = button.dataset.confirm;
-    document.getElementById("confirm-yes").textContent = button.dataset.confirmYes || button.textContent.trim() || "Confirm";
-    confirm.showModal();
-    document.getElementById("confirm-no").focus();
+    const yes = button.dataset.confirmYes || button.textContent.trim() || "Confirm";
+    ask({ title: button.dataset.confirmTitle || "Are you sure?", text: button.dataset.confirm, yes }, button, (standingButton) => {
+      standingButton.dataset.confirmed = "1";
+      standingButton.click();
+      delete standingButton.dataset.confirmed;
+    });
   }, true);
   confirm.addEventListener("close", () => {
     const button = standing(asking);
@@ -106,8 +149,6 @@
     const button = standing(asking);
     confirm.close();
     if (!button) return window.muster?.toast("This has changed meanwhile, and nothing was done. Please look again.", "warning");
-    button.dataset.confirmed = "1";
-    button.click();
-    delete button.dataset.confirmed;
+    act(button);
   });
 })();

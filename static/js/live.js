@@ -6,32 +6,43 @@
   // A browser opens six connections to a server at most: pages that nobody sees must not hold them.
   const SLEEP = 5_000, SLOW = 60_000, POLL = 5_000, RETRY = 30_000, SOON = 1_000;
 
+  const reload = () => window.muster.unsaved.reloadWhenDone("What you may see has changed, or you were signed out. This page is loaded anew when you have sent or closed what you are at.");
+
   // One address followed: a stream while the page is seen, questions where the stream is refused.
   class Follower {
     constructor(live, changes, position, apply) {
       Object.assign(this, { live, changes, position, apply, ended: false });
       this.onSeen = () => (document.hidden ? this.sleepSoon() : this.wake());
       document.addEventListener("visibilitychange", this.onSeen);
+      // Where other windows have all places for streams, the one that one turns to gets one of them.
+      this.onFocus = () => { if (!document.hidden) this.open(); };
+      window.addEventListener("focus", this.onFocus);
       if (!document.hidden) this.open();
       this.timer = window.setInterval(() => { if (!document.hidden) this.ask(); }, SLOW);
     }
 
     url(base) { return `${base}${base.includes("?") ? "&" : "?"}after=${this.position}`; }
 
-    open() {
+    open(takesOver = true) {
       if (this.ended || this.source) return;
-      const source = this.source = new EventSource(this.url(this.live));
+      const source = this.source = window.muster.openStream(this.url(this.live), { takesOver, onLost: () => this.lose() });
+      if (!source) { this.lose(); return; }
       const take = (event) => this.take(JSON.parse(event.data));
       source.addEventListener("rows", take);
       source.addEventListener("changed", take);
-      source.addEventListener("end", () => window.location.reload());
+      source.addEventListener("end", () => { this.end(); reload(); });
       source.addEventListener("open", () => this.stopPolling());
       source.addEventListener("error", () => {
-        if (source.readyState !== EventSource.CLOSED || this.source !== source) return;
-        this.source = null;
-        this.poll();
-        window.setTimeout(() => { if (!document.hidden) this.open(); }, RETRY);
+        if (source.readyState === EventSource.CLOSED && this.source === source) this.lose();
       });
+    }
+
+    // Without a stream it asks, and looks for one again.
+    lose() {
+      this.source = null;
+      this.poll();
+      window.clearTimeout(this.retry);
+      this.retry = window.setTimeout(() => { if (!document.hidden) this.open(false); }, RETRY);
     }
 
     take(told) {
@@ -46,7 +57,7 @@
       try {
         answer = await fetch(this.url(this.changes), { headers: { "HX-Request": "true" } });
       } catch { return; }
-      if (answer.redirected || answer.status === 403) return window.location.reload();
+      if (answer.redirected || answer.status === 403) { this.end(); return reload(); }
       if (answer.status !== 200) return;
       const told = await answer.json();
       // The stream may have come further meanwhile.
@@ -76,7 +87,9 @@
       this.stopPolling();
       window.clearInterval(this.timer);
       window.clearTimeout(this.bed);
+      window.clearTimeout(this.retry);
       document.removeEventListener("visibilitychange", this.onSeen);
+      window.removeEventListener("focus", this.onFocus);
     }
   }
 

@@ -28,6 +28,9 @@
       this.asleep = document.hidden;
       this.onVisibility = () => this.followVisibility();
       document.addEventListener("visibilitychange", this.onVisibility);
+      // Of the few places for streams, the window that one turns to gets one.
+      this.onFocus = () => { if (this.displaced) { this.follow(); this.state(); } };
+      window.addEventListener("focus", this.onFocus);
       this.controls();
       this.open(root.dataset.at ? { at: root.dataset.at } : {}, !root.dataset.at);
     }
@@ -196,7 +199,7 @@
     // A page that nobody sees holds no stream: of those a browser opens to a server there are six at most.
     followVisibility() {
       window.clearTimeout(this.sleepTimer);
-      if (!this.alive) { this.unfollow(); document.removeEventListener("visibilitychange", this.onVisibility); return; }
+      if (!this.alive) { this.leave(); return; }
       if (document.hidden) { this.sleepTimer = window.setTimeout(() => { this.asleep = true; this.unfollow(); }, SLEEP); return; }
       if (!this.asleep) return;
       this.asleep = false;
@@ -205,7 +208,8 @@
     }
 
     // Listens to the lines that come, where they are wanted and have a place; else only to how things stand, until they are settled.
-    follow() {
+    follow(takesOver = true) {
+      this.displaced = false;
       if (this.asleep) { this.unfollow(); return; }
       const lines = this.following && this.atEnd && !this.whole && this.chunks.length > 0;
       if (this.settled && !lines) { this.unfollow(); return; }
@@ -213,8 +217,9 @@
       this.unfollow();
       const url = this.address("stream", lines ? { after: this.chunks[this.chunks.length - 1].end } : { quiet: "1" });
       url.searchParams.delete("floor");
-      const source = new EventSource(url);
+      const source = window.muster.openStream(url, { weight: 2, takesOver, onLost: () => this.displace() });
       Object.assign(this, { source, lines });
+      if (!source) { this.displace(); return; }
       const heard = (name, take) => source.addEventListener(name, (event) => {
         if (!this.alive) this.unfollow(); else if (this.source === source) { take(event); this.state(); }
       });
@@ -225,9 +230,27 @@
       source.addEventListener("open", () => this.state());
       source.addEventListener("error", () => {
         // A browser gives up after a refusal; after anything else it comes back by itself, from the last line it had.
-        if (source.readyState === EventSource.CLOSED && this.source === source) { this.source = null; setTimeout(() => this.alive && this.follow(), 5000); }
+        if (source.readyState === EventSource.CLOSED && this.source === source) { this.source = null; setTimeout(() => this.alive && this.follow(false), 5000); }
         this.state();
       });
+    }
+
+    // Other windows have all places: this one goes on when it is turned to, or when one of them is free.
+    displace() {
+      this.source = null;
+      this.displaced = true;
+      this.state();
+      window.clearTimeout(this.waiting);
+      this.waiting = window.setTimeout(() => {
+        if (!this.alive) { this.leave(); return; }
+        if (this.displaced) { this.follow(false); this.state(); }
+      }, SLEEP);
+    }
+
+    leave() {
+      this.unfollow();
+      document.removeEventListener("visibilitychange", this.onVisibility);
+      window.removeEventListener("focus", this.onFocus);
     }
 
     came(event) {
@@ -364,7 +387,7 @@
       const lines = this.count;
       const listens = this.source && this.lines;
       const live = listens && this.source.readyState === EventSource.OPEN && !this.over;
-      const word = this.over ? "Complete" : live ? "Live" : listens ? "Connecting" : "Paused";
+      const word = this.over ? "Complete" : live ? "Live" : listens ? "Connecting" : this.displaced ? "Paused while other windows are live" : "Paused";
       const text = lines ? `${word} · ${lines.toLocaleString()} lines in view` : this.over ? this.nothing : `${word} · ${this.nothing}`;
       // What is set again is read out again.
       if (this.foot.textContent !== text) this.foot.textContent = text;

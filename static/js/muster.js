@@ -1,4 +1,4 @@
-// What every page does: fresh times, copy buttons, toasts, the navigation on small screens, and htmx's manners.
+// What every page does: fresh times, open tabs in sight, copy buttons, toasts, the navigation on small screens, and htmx's manners.
 // For other scripts: window.muster = { toast(text, kind), icon(name), refusal(text), freshen(root) }.
 "use strict";
 
@@ -41,6 +41,18 @@ window.muster = (() => {
         each.dataset.exact = "1";
         each.title = exact.format(moment);
       }
+    }
+  };
+
+  // On a small window a row of tabs scrolls: the open one has to be in sight, once, when the row comes.
+  const shownTabs = new WeakSet();
+  const showOpenTabs = () => {
+    for (const tabs of document.querySelectorAll(".wl-tabs, .lg-tabs")) {
+      const here = tabs.querySelector("[aria-current]")?.getBoundingClientRect();
+      if (!here?.width || shownTabs.has(tabs)) continue;
+      shownTabs.add(tabs);
+      const row = tabs.getBoundingClientRect();
+      if (here.left < row.left || here.right > row.right) tabs.scrollLeft += here.left - row.left - (row.width - here.width) / 2;
     }
   };
 
@@ -142,7 +154,7 @@ window.muster = (() => {
     // What asks by itself, again and again, must not fill the page with what the banner says.
     if (event.detail.requestConfig?.triggeringEvent) refusal(reason(event.detail.xhr));
   });
-  document.addEventListener("htmx:afterSettle", (event) => freshen(event.target));
+  document.addEventListener("htmx:afterSettle", (event) => { freshen(event.target); showOpenTabs(); });
   document.addEventListener("muster:toast", (event) => toast(event.detail.text, event.detail.kind));
 
   document.addEventListener("click", (event) => {
@@ -178,6 +190,7 @@ window.muster = (() => {
 
   navigation();
   freshen();
+  showOpenTabs();
   document.querySelectorAll("#toasts [data-toast]").forEach(age);
   window.setInterval(() => { if (!document.hidden) freshen(); }, 5000);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) freshen(); });

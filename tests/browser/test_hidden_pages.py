@@ -1,11 +1,13 @@
-"""Pages that nobody sees hold no stream: a browser opens six connections to a server at most, and
-with more streams than that no page of it would be answered.
+"""Pages that nobody sees hold no stream, and those that are seen share a few: a browser opens six
+connections to a server at most, and with more streams than that no page of it would be answered.
 """
+
+from contextlib import ExitStack
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import SignIn, Site
+from tests.browser.conftest import SignIn, Site, a_tab
 from tests.browser.test_log_tabs import ROWS
 from tests.installation import eventually
 
@@ -79,3 +81,33 @@ def test_a_page_that_is_left_ends_its_streams_and_goes_on_when_one_comes_back(
     wait_for_streams(page, 2)
     expect(page.locator("[data-lines]")).to_contain_text("line 2")
     expect(page.locator("[data-logs] [data-state]")).to_contain_text("Live")
+
+
+def open_log(page: Page, address: str) -> None:
+    page.add_init_script(f"window.isHidden = false;{STREAMS}")
+    page.goto(address)
+    expect(page.locator("[data-lines]")).to_contain_text("line 2")
+    expect(page.locator("[data-logs] [data-state]")).to_contain_text("Live")
+
+
+def test_several_windows_share_a_few_streams_and_all_are_answered(
+    sign_in: SignIn, log_address: str
+) -> None:
+    first = sign_in("bob", at="/workloads")
+    with ExitStack() as opened:
+        pages = [first, *(opened.enter_context(a_tab(first.context)) for _ in range(4))]
+        for number, page in enumerate(pages):
+            open_log(page, log_address)
+            assert sum(map(count_streams, pages[: number + 1])) <= 4
+        state = first.locator("[data-logs] [data-state]")
+        expect(state).to_contain_text("Paused while other windows are live")
+        # Turned to, a window is live at once, and another one is not.
+        first.evaluate("window.dispatchEvent(new Event('focus'))")
+        expect(state).to_contain_text("Live")
+        eventually(lambda: sum(map(count_streams, pages)) <= 4)
+        # And without that as soon as there is room.
+        waiting = pages[1].locator("[data-logs] [data-state]")
+        expect(waiting).to_contain_text("Paused while other windows are live")
+        for page in pages[2:]:
+            page.goto("about:blank")
+        expect(waiting).to_contain_text("Live")
