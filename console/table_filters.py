@@ -85,6 +85,17 @@ class Filter:
             )
         )
 
+    def list_refused(self, request: HttpRequest, accepted: tuple[str, ...]) -> list[str]:
+        """Return the values of the address that are not among the accepted ones.
+
+        A link alone has those of a view, and a typed text is always accepted.
+        """
+        if self.kind in ("view", "text"):
+            return []
+        given = request.GET.getlist(self.name)
+        given = given if self.kind == "choices" else given[-1:]
+        return [value for value in dict.fromkeys(given) if value and value not in accepted]
+
     def narrow(self, rows: Rows, values: tuple[str, ...]) -> Rows:
         """Return the rows that fit these values, as `parse_values` returns them."""
         if self.kind == "choices":

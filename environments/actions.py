@@ -32,6 +32,7 @@ def create(model: type[AssetT], values: Mapping[str, Any], *, scope: Scope, user
     access.require(user, Verb.CREATE, model.entity, scope)
     asset = model(**values, **scope.columns, created_by=user)
     with transaction.atomic():
+        _require_credential(asset, scope)
         _save_asset(asset)
         _record_event(
             audit.Event.CREATE, asset, user, after=_serialize_state(asset) | _mask_secret(values)
@@ -60,6 +61,7 @@ def change(
         before, scope_before = _serialize_state(locked), locked.scope
         for name, value in {**values, **scope.columns}.items():
             setattr(locked, name, value)
+        _require_credential(locked, scope)
         if "secret" in values and isinstance(locked, Credential):
             locked.secret_at = timezone.now()
         locked.version += 1
@@ -87,21 +89,22 @@ def remove(asset: Asset, user: User, *, version: int | None = None) -> None:
         locked = _lock_asset(asset)
         require_change(locked, user, Verb.DELETE)
         edit_conflicts.check_version(locked.version, version, f"{locked.name}")
-        if found_uses := find_uses(locked, user):
-            raise Clash(
-                f"{locked.name} cannot be deleted, because it is used by {found_uses.description}. "
-                "Take it out there first."
-            )
+        _require_no_uses(locked, user)
         _record_event(audit.Event.DELETE, locked, user, before=_serialize_state(locked))
         _provision_credential(locked, locked.scope)
-        locked.delete()
+        try:
+            locked.delete()
+        except models.RestrictedError:
+            # Something took it since: what raises here undoes the transaction.
+            _require_no_uses(locked, user)
+            raise
 
 
 def delete_scope_assets(scope: Scope, user: User) -> None:
     """Delete the assets of a scope that is being deleted, each with its audit entry.
 
     A few queries for each hundred. Checks no permission and asks no cluster: what is below the
-    scope is gone, or goes.
+    scope is gone, or goes. Raises Clash where something takes one of its credentials meanwhile.
     """
     with transaction.atomic():
         # Data sources before the credentials that they log in with: the reference restricts.
@@ -121,12 +124,31 @@ def delete_scope_assets(scope: Scope, user: User) -> None:
                     by=user,
                     text=f"It went with its {scope.level}.",
                 )
-                kind.model.objects.filter(pk__in=[each.pk for each in batch]).delete()
+                _delete_rows(kind.model.objects.filter(pk__in=[each.pk for each in batch]))
+
+
+def _delete_rows(rows: models.QuerySet[Any]) -> None:
+    try:
+        rows.delete()
+    except models.RestrictedError as error:
+        raise Clash(
+            "Meanwhile somebody chose one of its credentials for a data source, so nothing was "
+            "deleted. Try again: what stands in the way then is named."
+        ) from error
 
 
 def find_uses(asset: Asset, user: User) -> uses.Uses:
     """Return what would break without the asset, as far as the user may know."""
     return uses.find_uses(asset, kinds.get_kind(asset).blocked_by, user)
+
+
+def _require_no_uses(asset: Asset, user: User) -> None:
+    """Raise Clash, which names them, where something would break without the asset."""
+    if found_uses := find_uses(asset, user):
+        raise Clash(
+            f"{asset.name} cannot be deleted, because it is used by {found_uses.description}. "
+            "Take it out there first."
+        )
 
 
 def may_change(asset: Asset, user: User, verb: Verb = Verb.EDIT) -> bool:
@@ -171,6 +193,23 @@ def _lock_asset(asset: Asset) -> Asset:
     if locked is None:
         raise Clash(f"{asset.name} was deleted meanwhile by somebody else. Make a new one.")
     return locked
+
+
+def _require_credential(asset: Asset, scope: Scope) -> None:
+    """Check again that a data source's credential is there and for use in its scope; lock it.
+
+    It was chosen before the transaction, and who deletes it locks it too. Raises Clash.
+    """
+    if not isinstance(asset, DataSource) or asset.credential is None:
+        return
+    name, rows = asset.credential.name, Credential.objects.select_for_update(no_key=True)
+    credential = rows.defer("secret").filter(pk=asset.credential_id).first()
+    if credential is None or not scope_covers(credential.scope, scope):
+        raise Clash(
+            f"The credential {name} was meanwhile deleted, or is not for use there any more. "
+            "Choose another one.",
+            field="credential",
+        )
 
 
 def _save_asset(asset: Asset, fields: Iterable[str] | None = None) -> None:

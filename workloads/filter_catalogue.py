@@ -11,7 +11,7 @@ from decimal import Decimal
 from console.table_filters import Filter
 from projects.api.filtering import (
     Field,
-    exact_field,
+    choice_field,
     flag_field,
     id_field,
     moment_field,
@@ -22,8 +22,8 @@ from projects.api.filtering import (
     whole_number_field,
 )
 from workloads import filters, quantities
-from workloads.phases import parse_phase
-from workloads.specs import Architecture
+from workloads.phases import FOREIGN_PHASES, PHASES, list_statuses
+from workloads.specs import Architecture, Framework
 from workloads.specs.choices import Priority
 from workloads.states import Status
 
@@ -32,6 +32,8 @@ ARCHITECTURES = {
     "Training": Architecture.STANDARD.value,
 }
 """The types of REST."""
+FOREIGN_TYPES = ("Workspace", "Inference", "DistributedInference")
+"""Types of Run:ai that no workload has here."""
 _GIB = 1024**3
 
 
@@ -81,7 +83,14 @@ CATALOGUE: Mapping[str, ColumnFilters] = {
                 is_more=True,
             ),
         ),
-        {"phase": exact_field("status", parse_phase), "phaseUpdatedAt": moment_field("status_at")},
+        {
+            "phase": choice_field(
+                "status",
+                {phase: list_statuses(phase) for phase in PHASES},
+                foreign=FOREIGN_PHASES,
+            ),
+            "phaseUpdatedAt": moment_field("status_at"),
+        },
     ),
     "project": ColumnFilters(
         (
@@ -117,12 +126,9 @@ CATALOGUE: Mapping[str, ColumnFilters] = {
             ),
         ),
         {
-            "type": exact_field(
-                "architecture",
-                lambda value: ARCHITECTURES.get(value, ""),
-                "Distributed or Training",
-            ),
-            "distributedFramework": exact_field("framework"),
+            "type": choice_field("architecture", ARCHITECTURES, foreign=FOREIGN_TYPES),
+            # A standard workload has none.
+            "distributedFramework": choice_field("framework", ("", *Framework)),
         },
     ),
     "by": ColumnFilters(
@@ -163,7 +169,7 @@ CATALOGUE: Mapping[str, ColumnFilters] = {
                 is_more=True,
             ),
         ),
-        {"priorityClassName": exact_field("priority")},
+        {"priorityClassName": choice_field("priority", Priority)},
     ),
     "preemptible": ColumnFilters(
         (

@@ -6,13 +6,16 @@ from workloads.states import Status
 
 PHASES: Sequence[str] = tuple(each.value for each in Status if each is not Status.PREPARING)
 
+FOREIGN_PHASES: Sequence[str] = ("Updating", "Terminating", "Unknown")
+"""Phases of Run:ai that no workload has here."""
+
 
 def get_phase(status: str) -> str:
     """Return the phase of a status: data is prepared while a workload initializes."""
     return Status.INITIALIZING.value if status == Status.PREPARING else status
 
 
-def parse_phase(text: str) -> str | tuple[str, ...]:
+def list_statuses(phase: str) -> str | tuple[str, ...]:
     """Return the status that a phase is, or all that have it."""
-    found = tuple(each.value for each in Status if get_phase(each) == text)
-    return found if len(found) > 1 else text
+    found = tuple(each.value for each in Status if get_phase(each) == phase)
+    return found if len(found) > 1 else phase

@@ -10,7 +10,7 @@ from console.errors import Invalid
 from environments.api import bodies
 from projects.api import filtering, schemas
 from projects.api.base import ListQuery
-from projects.models import Project
+from projects.models import Project, User
 from projects.scopes import TENANT, Level, Scope
 
 MAX_IDS = 250
@@ -34,7 +34,11 @@ PARAMETERS = [
     schemas.query_parameter(
         "projectId",
         schemas.TEXT,
-        "Those for use in a project: its own, and those of what is above it.",
+        (
+            "Those for use in a project: its own, and those of what is above it. Of projectId, "
+            "departmentId and clusterId several can be given: then it is what can be used where "
+            "they meet."
+        ),
     ),
     schemas.query_parameter(
         "departmentId", schemas.TEXT, "Those of a department, and of the tenant."
@@ -48,11 +52,12 @@ PARAMETERS = [
 ]
 
 
-def filter_assets(rows: "models.QuerySet[Any]", parameters: ListQuery) -> "models.QuerySet[Any]":
-    """Return the rows that the query parameters ask for. Raises Invalid."""
-    rows = _filter_by_scope(
-        filtering.filter_and_search(rows, parameters, FIELDS, ("name", "description")), parameters
-    )
+def filter_assets(
+    rows: "models.QuerySet[Any]", parameters: ListQuery, user: User
+) -> "models.QuerySet[Any]":
+    """Return the rows that the query parameters of the user ask for. Raises Invalid."""
+    rows = filtering.filter_and_search(rows, parameters, FIELDS, ("name", "description"))
+    rows = _filter_by_scope(rows, parameters, user)
     if name := parameters.text("name"):
         rows = rows.filter(name=name)
     if ids := parameters.texts("assetIds", MAX_IDS):
@@ -67,27 +72,52 @@ def _parse_uuids(name: str, texts: Sequence[str]) -> list[UUID]:
         raise Invalid([(name, f"{name} must be ids (UUIDs) with commas between them.")]) from None
 
 
-def _filter_by_scope(rows: "models.QuerySet[Any]", parameters: ListQuery) -> "models.QuerySet[Any]":
-    """Filter by the scope's level and id. Raises Invalid."""
+def _filter_by_scope(
+    rows: "models.QuerySet[Any]", parameters: ListQuery, user: User
+) -> "models.QuerySet[Any]":
+    """Filter by the scopes' level and ids. Raises Invalid."""
     level, below = parameters.choice("scope", ("", *Level)), parameters.flag("includeDescendants")
     if level and below:
         raise Invalid(
             [("includeDescendants", "includeDescendants cannot be given together with scope.")]
         )
-    scope_parameter = next(
-        ((name, parameters.text(name)) for name in _IDS if parameters.text(name)), None
-    )
+    scopes = _parse_scopes(parameters)
+    _require_common_project(scopes, user)
     if level:
         rows = rows.filter(_build_level_filter(Level(level)))
-    if scope_parameter is None:
-        return rows
-    try:
-        scope = bodies.parse_scope(_IDS[scope_parameter[0]], scope_parameter[1])
-    except ValueError:
-        raise Invalid([(scope_parameter[0], f"{scope_parameter[0]} must be an id.")]) from None
-    return rows.filter(
-        _build_scope_filter(scope, exactly=bool(level) and level == scope.level, below=bool(below))
-    )
+    if exact := [scope for scope in scopes if scope.level == level]:
+        return rows.filter(_build_own_filter(exact[0]))
+    return rows.filter(_build_usable_filter(scopes, below=bool(below))) if scopes else rows
+
+
+def _parse_scopes(parameters: ListQuery) -> list[Scope]:
+    """Return the scopes that projectId, departmentId and clusterId name. Raises Invalid."""
+    scopes, problems = [], []
+    for name, level in _IDS.items():
+        try:
+            if text := parameters.text(name):
+                scopes.append(bodies.parse_scope(level, text))
+        except ValueError:
+            problems.append((name, f"{name} must be an id."))
+    if problems:
+        raise Invalid(problems)
+    return scopes
+
+
+def _require_common_project(scopes: Sequence[Scope], user: User) -> None:
+    """Check that a project given is in the department and on the cluster given with it.
+
+    Raises Invalid, also for a project that the user may not see: nobody learns where it is.
+    """
+    ids = {str(scope.level): scope.id for scope in scopes}
+    project = ids.pop(Level.PROJECT, None)
+    if project is None or not ids:
+        return
+    if not Project.objects.visible_to(user).filter(pk=project, **ids).exists():
+        others = " and ".join(name for name, level in _IDS.items() if level in ids)
+        raise Invalid(
+            [("projectId", f"You can see no such project in what {others} says: leave out one.")]
+        )
 
 
 def _build_level_filter(level: Level) -> models.Q:
@@ -96,22 +126,23 @@ def _build_level_filter(level: Level) -> models.Q:
     return models.Q((f"{level}__isnull", False))
 
 
-def _build_scope_filter(scope: Scope, *, exactly: bool, below: bool) -> models.Q:
-    """Build the filter for a scope and those above it.
+def _build_own_filter(scope: Scope) -> models.Q:
+    return models.Q((f"{scope.level}_id", scope.id))
 
-    With `below` those below it as well; with `exactly` the scope alone.
+
+def _build_usable_filter(scopes: Sequence[Scope], *, below: bool) -> models.Q:
+    """Build the filter for what can be used where all the scopes meet: theirs, and what is above.
+
+    With `below` what belongs to the projects there as well.
     """
-    condition = models.Q((f"{scope.level}_id", scope.id))
-    if exactly:
-        return condition
-    condition |= models.Q(**TENANT.columns)
-    if scope.level is Level.PROJECT and isinstance(scope.id, int):
-        project = Project.objects.filter(pk=scope.id)
-        return (
-            condition
-            | models.Q(department__in=project.values("department"))
-            | models.Q(cluster__in=project.values("cluster"))
-        )
-    if below and scope.level is Level.DEPARTMENT:
-        return condition | models.Q(project__department=scope.id)
-    return condition | models.Q(project__cluster=scope.id) if below else condition
+    condition = models.Q(**TENANT.columns)
+    for scope in scopes:
+        condition |= _build_own_filter(scope)
+    key = next((scope.id for scope in scopes if scope.level is Level.PROJECT), None)
+    if isinstance(key, int):
+        project = Project.objects.filter(pk=key)
+        condition |= models.Q(department__in=project.values("department"))
+        condition |= models.Q(cluster__in=project.values("cluster"))
+    elif below:
+        condition |= models.Q(*((f"project__{scope.level}", scope.id) for scope in scopes))
+    return condition

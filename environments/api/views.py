@@ -43,7 +43,7 @@ class AssetsView(ApiView):
 
     def get(self, request: Request) -> Response:
         query = ListQuery(request)
-        rows = filter_assets(_query_assets(self.kind, self.form, self), query)
+        rows = filter_assets(_query_assets(self.kind, self.form, self), query, self.user)
         assets, following = query.page(filtering.order_rows(rows, query, FIELDS, ("name", "pk")))
         annotate_rows(self.kind, assets, self.user)
         comply = (
@@ -74,7 +74,7 @@ class KindView(ApiView):
 
     def get(self, request: Request) -> Response:
         query = ListQuery(request)
-        rows = filter_assets(actions.list_visible(self.kind.model, self.user), query)
+        rows = filter_assets(actions.list_visible(self.kind.model, self.user), query, self.user)
         assets, following = query.page(filtering.order_rows(rows, query, FIELDS, ("name", "pk")))
         annotate_rows(self.kind, assets, self.user)
         return Response(

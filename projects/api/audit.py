@@ -23,16 +23,17 @@ def _parse_address(text: str) -> str:
     return str(ipaddress.ip_address(text))
 
 
+SUBJECT_KINDS = ("user", "service account", "personal key", "system", "unknown")
 FIELDS = {
     "timestamp": filtering.moment_field("at"),
-    "event": filtering.exact_field("event"),
+    "event": filtering.choice_field("event", AuditEntry.Event.values),
     "success": filtering.flag_field("succeeded"),
     "entity_type": filtering.exact_field("entity"),
     "entity_id": filtering.exact_field("entity_id"),
     "entity_name": filtering.text_field("entity_name"),
     "scope": filtering.exact_field("scope"),
     "subject": filtering.text_field("subject"),
-    "subject_type": filtering.exact_field("subject_kind"),
+    "subject_type": filtering.choice_field("subject_kind", SUBJECT_KINDS),
     "source_ip": filtering.exact_field("address", _parse_address, "an IP address"),
     "request_id": filtering.exact_field("request_id"),
     "http_method": filtering.exact_field("method"),
@@ -62,9 +63,7 @@ ENTRY = schemas.object_schema(
         schemas.TEXT, '"tenant", "cluster:<id>", "department:<id>" or "project:<id>".'
     ),
     subject=schemas.describe_schema(schemas.TEXT, "Who did it, by name."),
-    subject_type=schemas.enum_schema(
-        "user", "service account", "personal key", "system", "unknown"
-    ),
+    subject_type=schemas.enum_schema(*SUBJECT_KINDS),
     source_ip={"type": ["string", "null"]},
     request_id=schemas.TEXT,
     http_method=schemas.TEXT,

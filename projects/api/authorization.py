@@ -14,12 +14,13 @@ from rest_framework.response import Response
 
 from console.errors import Invalid
 from console.rest_bodies import parse_body
+from console.texts import parse_number
 from projects import access, granting, subjects
 from projects.api import access_bodies, bodies, filtering, schemas
 from projects.api.base import ApiView, ListQuery, Samples, array_response
 from projects.api.idempotency import idempotent
 from projects.models import AccessRule
-from projects.permissions import L1, Entity, Permission, Verb
+from projects.permissions import L1, ROLES, Entity, Permission, Verb
 from projects.scopes import Level, Scope
 
 MAX_SUBJECTS = 100
@@ -28,11 +29,23 @@ MAX_COUNTED = 10_000
 """Rules that are counted at most: `totalRecords` is this where there are more."""
 _ROLE_KEY = "key_of_role"
 """What the database has for `AccessRule.role_key`: an annotation."""
+
+
+def _parse_role(text: str) -> str:
+    """Return the key of a role. Raises ValueError for what cannot be one."""
+    kind, _, number = text.partition(":")
+    if text not in ROLES and (kind != "custom" or parse_number(number) is None):
+        raise ValueError(text)
+    return text
+
+
 RULE_FIELDS = {
     "id": filtering.id_field("pk"),
     "subjectName": filtering.text_field("user__username"),
     "groupName": filtering.text_field("group__name"),
-    "roleKey": filtering.exact_field(_ROLE_KEY),
+    "roleKey": filtering.exact_field(
+        _ROLE_KEY, _parse_role, f"one of {', '.join(ROLES)}, or custom:<number>"
+    ),
     "projectId": filtering.id_field("project_id"),
     "departmentId": filtering.id_field("department_id"),
     "clusterId": filtering.uuid_field("cluster_id"),

@@ -30,8 +30,9 @@ MAX_DEPTH = 32
 """Levels of a body."""
 MAX_ITEMS = 500
 """Items of one answer."""
-MAX_OFFSET = 10_000
-"""The largest offset."""
+MAX_OFFSET = 1_000_000
+"""The largest offset. No list but of events and of the audit log grows beyond it, and both of them
+can be narrowed by time; so whoever follows `next` comes to the end."""
 MAX_CONDITIONS = 100
 """Conditions of filterBy."""
 MAX_TEXT_CHARS = 8192
@@ -176,23 +177,21 @@ class ListQuery:
         self._query = request.GET
 
     def text(self, name: str, default: str = "") -> str:
-        value = self._query.get(name, default)
-        if "\x00" in value or len(value) > MAX_TEXT_CHARS:
-            raise Invalid([(name, f"{name} cannot be that text.")])
-        return value
+        return _check_text(name, self._query.get(name, default))
 
     def texts(self, name: str, most: int) -> list[str]:
         """Return the texts of a parameter, given once with commas or several times.
 
         Refuses more than `most`: a list without some of them would answer another question.
         """
-        joined = ",".join(self._query.getlist(name))
-        if "\x00" in joined or len(joined) > MAX_TEXT_CHARS:
-            raise Invalid([(name, f"{name} cannot be that text.")])
-        texts = [part.strip() for part in joined.split(",") if part.strip()]
+        texts = self._split(name)
         if len(texts) > most:
             raise Invalid([(name, f"{name} takes at most {most}, and {len(texts)} are given.")])
         return texts
+
+    def _split(self, name: str) -> list[str]:
+        joined = _check_text(name, ",".join(self._query.getlist(name)))
+        return [part.strip() for part in joined.split(",") if part.strip()]
 
     def integer(self, name: str, default: int, minimum: int, maximum: int, hint: str = "") -> int:
         text = self.text(name)
@@ -225,8 +224,7 @@ class ListQuery:
 
     def choices(self, name: str, choices: Sequence[str], most: int) -> list[str]:
         """Return some of the choices, given once with commas or several times; at most `most`."""
-        joined = ",".join(self._query.getlist(name))
-        texts = [part.strip().rpartition(".")[2] for part in joined[:8192].split(",")]
+        texts = [text.rpartition(".")[2] for text in self._split(name)]
         by_name = {choice.casefold(): choice for choice in choices}
         chosen = [by_name.get(text.casefold(), "") for text in texts if text]
         if "" in chosen or len(set(chosen)) > most:
@@ -247,15 +245,39 @@ class ListQuery:
         """The conditions of filterBy, given once with commas or several times."""
         return self.texts("filterBy", MAX_CONDITIONS)
 
-    def page(self, rows: models.QuerySet[Any], default: int = 50) -> tuple[list[Any], int | None]:
-        """Return the rows at offset and limit, and the next offset (None at the end)."""
+    def page_bounds(self, default: int = 50) -> tuple[int, int]:
+        """Return the offset and the limit of a page; `default` where no limit is given."""
         offset = self.integer(
             "offset", 0, 0, MAX_OFFSET, " Narrow the list with filterBy to see what lies beyond."
         )
-        limit = self.integer("limit", default, 1, MAX_ITEMS)
-        # One row more than asked for tells whether there is a next page, without counting.
-        page = list(rows[offset : offset + limit + 1])
+        return offset, self.integer("limit", default, 1, MAX_ITEMS)
+
+    def page(
+        self, rows: models.QuerySet[Any], default: int = 50, *, leading: Sequence[Any] = ()
+    ) -> tuple[list[Any], int | None]:
+        """Return the items at offset and limit, and the next offset (None at the end).
+
+        `leading` are items of the list that stand before its rows.
+        """
+        offset, limit = self.page_bounds(default)
+        # One more than asked for tells whether there is a next page, without counting.
+        end = offset + limit + 1
+        page = [
+            *leading[offset:end],
+            *rows[max(0, offset - len(leading)) : max(0, end - len(leading))],
+        ]
         return page[:limit], offset + limit if len(page) > limit else None
+
+
+def _check_text(name: str, text: str) -> str:
+    """Return the text of a parameter. Raises Invalid where it is too long, or not a text."""
+    if len(text) > MAX_TEXT_CHARS:
+        raise Invalid(
+            [(name, f"{name} takes at most {MAX_TEXT_CHARS:,} characters; it has {len(text):,}.")]
+        )
+    if "\x00" in text:
+        raise Invalid([(name, f"{name} cannot have a null character.")])
+    return text
 
 
 def parse_moment(text: str) -> datetime:

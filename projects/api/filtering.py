@@ -1,7 +1,7 @@
 """filterBy and sortBy of lists: `field operator value`, as in Run:ai's API."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import reduce
@@ -55,6 +55,24 @@ def text_field(column: str) -> Field:
 
 def exact_field(column: str, parse: Callable[[str], Any] = str, expects: str = "a text") -> Field:
     return Field(column, _EQUAL, parse, expects)
+
+
+def choice_field(
+    column: str, values: Mapping[str, Any] | Iterable[str], *, foreign: Iterable[str] = ()
+) -> Field:
+    """Return a field that takes some values only; a mapping has what the column holds for each.
+
+    `foreign` are values of Run:ai's clients that no row has: they are taken, and find nothing.
+    """
+    held = dict(values) if isinstance(values, Mapping) else {each: each for each in values}
+    taken = held | {each: each for each in foreign}
+
+    def parse(text: str) -> Any:
+        if text not in taken:
+            raise ValueError(text)
+        return taken[text]
+
+    return Field(column, _EQUAL, parse, f"one of {', '.join(filter(None, held))}")
 
 
 def number_field(column: str) -> Field:

@@ -14,7 +14,7 @@ from projects.api import access_bodies, bodies, schemas
 from projects.api.base import MAX_ITEMS, ApiView, ListQuery, array_response
 from projects.api.idempotency import idempotent
 from projects.models import CustomRole, User
-from projects.permissions import ROLES, Entity, Permission, Verb, parse_permissions
+from projects.permissions import ROLES, Entity, Permission, Role, Verb, parse_permissions
 from projects.rights import view_permission
 from projects.scopes import TENANT
 
@@ -25,8 +25,8 @@ class RolesView(ApiView):
     @extend_schema(
         operation_id="list_roles",
         description=(
-            "The roles of the table; and the custom ones, for who may see access rules or roles. "
-            "The answer is an array."
+            "The roles of the table; then the custom ones, for who may see access rules or roles. "
+            "The answer is an array, with 500 of them where limit is not given."
         ),
         parameters=schemas.paging_parameters(),
         responses={200: schemas.json_response(schemas.array_schema(bodies.ROLE))}
@@ -34,16 +34,10 @@ class RolesView(ApiView):
         tags=TAGS,
     )
     def get(self, request: Request) -> Response:
-        query = ListQuery(request)
-        custom, next_offset = query.page(_list_custom_roles(self.user).order_by("name"), MAX_ITEMS)
-        predefined = (
-            []
-            if query.text("offset").strip("0")
-            else [bodies.serialize_role(role) for role in ROLES.values()]
+        page, next_offset = ListQuery(request).page(
+            _list_custom_roles(self.user).order_by("name"), MAX_ITEMS, leading=[*ROLES.values()]
         )
-        return array_response(
-            [*predefined, *(_serialize_custom_role(role) for role in custom)], next_offset
-        )
+        return array_response([_serialize_role(each) for each in page], next_offset)
 
     @extend_schema(
         operation_id="create_role",
@@ -74,14 +68,10 @@ class RoleView(ApiView):
         tags=TAGS,
     )
     def get(self, request: Request, key: str) -> Response:
-        role = ROLES.get(bodies.parse_role_key(key))
-        return Response(
-            bodies.serialize_role(role)
-            if role
-            else _serialize_custom_role(
-                get_object_or_404(_list_custom_roles(self.user), pk=_get_custom_id(key))
-            )
+        role = ROLES.get(bodies.parse_role_key(key)) or get_object_or_404(
+            _list_custom_roles(self.user), pk=_get_custom_id(key)
         )
+        return Response(_serialize_role(role))
 
     @extend_schema(
         operation_id="change_role",
@@ -127,6 +117,12 @@ def _list_custom_roles(user: User) -> Any:
     )
     roles = CustomRole.objects.select_related("created_by")
     return roles if may_see else roles.none()
+
+
+def _serialize_role(role: Role | CustomRole) -> dict[str, Any]:
+    if isinstance(role, CustomRole):
+        return _serialize_custom_role(role)
+    return bodies.serialize_role(role)
 
 
 def _serialize_custom_role(role: CustomRole) -> dict[str, Any]:

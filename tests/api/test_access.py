@@ -1,5 +1,6 @@
 """`/api/v1/authorization`, users, service accounts and access keys."""
 
+import json
 from typing import Any
 
 import pytest
@@ -32,6 +33,24 @@ def test_the_roles_are_those_of_the_table_and_the_custom_ones(cast: Cast) -> Non
     assert {each["key"] for each in Caller(cast.bob)("GET", "/authorization/roles")} == set(ROLES)
     assert Caller(cast.bob)("GET", "/authorization/roles/viewer")["name"] == "Viewer"
     Caller(cast.bob)("GET", f"/authorization/roles/custom:{role.pk}", status=404)
+
+
+def test_pages_of_roles_go_over_those_of_the_table_and_the_custom_ones(cast: Cast) -> None:
+    for name in ("Curator", "Tidier"):
+        custom_roles.create(name, "", ["templates:delete"], by=cast.alice)
+    alice, pages, offset = Caller(cast.alice), [], "0"
+    expected = [each["key"] for each in alice("GET", "/authorization/roles")]
+    while offset:
+        answer = alice.raw("GET", f"/authorization/roles?limit=5&offset={offset}")
+        pages.append([each["key"] for each in json.loads(answer.content)])
+        offset = answer.headers.get("X-Next-Offset", "")
+    assert [key for page in pages for key in page] == expected
+    assert {len(page) for page in pages[:-1]} == {5}
+    assert 0 < len(pages[-1]) <= 5
+    # The last page of those of the table alone has no following one either.
+    bob = Caller(cast.bob).raw("GET", f"/authorization/roles?limit={len(ROLES)}")
+    assert len(json.loads(bob.content)) == len(ROLES)
+    assert "X-Next-Offset" not in bob.headers
 
 
 def test_a_custom_role_is_made_changed_and_deleted(cast: Cast) -> None:

@@ -17,7 +17,10 @@ from workloads.filter_catalogue import CATALOGUE
 from workloads.models import Workload
 from workloads.workload_table import TABLE
 
-VALUES = ("1", "true", "2026-01-01", "127.0.0.1", "Distributed", "0" * 32, "a")
+VALUES = (
+    *("1", "true", "2026-01-01", "127.0.0.1", "Distributed", "Running", "PyTorch", "medium"),
+    *("create", "user", "viewer", "0" * 32, "a"),
+)
 """One of these is a value of any field."""
 
 

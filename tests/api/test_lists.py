@@ -69,6 +69,12 @@ FILTERS = [
         "98",
     ),
     ("filterBy=preemptible==false", ""),
+    # Run:ai's clients know these, and no workload is one.
+    ("filterBy=type==Workspace", ""),
+    ("filterBy=phase==Updating", ""),
+    ("filterBy=phase!=Terminating&limit=2", "98"),
+    ("filterBy=distributedFramework==", ""),
+    ("filterBy=priorityClassName!=very-high,phase==Failed&limit=1", "8"),
     ("filterBy=projectId==4711", ""),
     ("filterBy=completedAt>=2026-01-01", ""),
     ("search=RAIN5", "5"),
@@ -94,7 +100,7 @@ def test_a_list_says_where_it_goes_on(ten_workloads: list[Workload], cast: Cast)
 
 
 REFUSED = [
-    ("offset=10001", "Narrow the list with filterBy"),
+    ("offset=1000001", "Narrow the list with filterBy"),
     ("offset=-1", "offset"),
     ("limit=0", "limit"),
     ("limit=501", "from 1 to 500"),
@@ -117,6 +123,11 @@ REFUSED = [
     ("filterBy=allocatedGPU<=-1e999999999", "a number"),
     ("filterBy=projectId==99999999999999999999", "an id"),
     ("filterBy=preemptible==1", "true or false"),
+    ("filterBy=phase==Nonsense", "one of Creating, Pending, Initializing"),
+    ("filterBy=phase!=failed", "one of Creating, Pending, Initializing"),
+    ("filterBy=type==Nonsense", "one of Distributed, Training"),
+    ("filterBy=distributedFramework==Nonsense", "one of PyTorch, TF"),
+    ("filterBy=priorityClassName==Nonsense", "one of very-low, low"),
 ]
 
 
@@ -124,6 +135,30 @@ def test_what_cannot_be_asked_for_is_400(cast: Cast) -> None:
     bob = Caller(cast.bob)
     for query, told in REFUSED:
         assert told in bob("GET", f"/workloads?{query}", status=400)["message"]
+
+
+OTHER_CHOICES = [
+    ("/workloads/pods?filterBy=k8sPhase==Nonsense", "one of Pending, Running"),
+    ("/audit/log?filterBy=event==Nonsense", "one of create, update"),
+    ("/audit/log?filterBy=subject_type==Nonsense", "one of user, service account"),
+    ("/authorization/access-rules?filterBy=roleKey==Nonsense", "viewer"),
+    ("/authorization/access-rules?filterBy=roleKey==custom:x", "custom:<number>"),
+]
+
+
+def test_a_value_that_a_field_never_has_is_400(cast: Cast) -> None:
+    alice = Caller(cast.alice)
+    for path, told in OTHER_CHOICES:
+        assert told in alice("GET", path, status=400)["message"], path
+
+
+def test_a_pod_that_the_cluster_has_not_told_of_yet_is_found_as_shown(
+    ten_workloads: list[Workload], cast: Cast
+) -> None:
+    create_observed_workload(ten_workloads[0])
+    Pod.objects.filter(name="p0").update(phase="")
+    found = Caller(cast.bob)("GET", "/workloads/pods?filterBy=k8sPhase==Pending")["pods"]
+    assert [(each["name"], each["k8sPhase"]) for each in found] == [("p0", "Pending")]
 
 
 def test_one_sees_what_is_theirs(ten_workloads: list[Workload], cast: Cast) -> None:

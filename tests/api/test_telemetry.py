@@ -180,6 +180,12 @@ def test_more_rows_take_no_more_queries(
         ("workloads/telemetry?telemetryType=WORKLOADS_COUNT&groupBy=Moon", "groupBy"),
         ("workloads/telemetry?telemetryType=WORKLOADS_COUNT&groupBy=Phase,Type,ClusterId", "two"),
         ("workloads/telemetry?telemetryType=WORKLOADS_COUNT&filterByPhases=Sleeping", "Phases"),
+        (
+            "workloads/telemetry?telemetryType=WORKLOADS_COUNT&filterByPhases="
+            + "Running," * 1100
+            + "Failed",
+            "takes at most 8,192 characters; it has 8,806",
+        ),
         ("workloads/telemetry?telemetryType=WORKLOADS_COUNT&clusterId=x", "clusterId"),
         ("workloads/telemetry?telemetryType=WORKLOADS_COUNT&departmentId=x", "departmentId"),
         ("workloads/telemetry?telemetryType=WORKLOADS_COUNT&nodepoolName=x", "nodepoolName"),

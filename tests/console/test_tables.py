@@ -210,6 +210,41 @@ def test_several_values_of_a_filter_and_a_view_of_the_rows(
     assert sorted(checked) == [value for name, value in parameters if name == "architecture"]
 
 
+@pytest.mark.parametrize(
+    ("query", "refused"),
+    [
+        ("architecture=Standard", []),
+        ("architecture=", []),
+        ("architecture=Standard&architecture=<b>", ["Architecture “&lt;b&gt;”"]),
+        ("architecture=x&architecture=x&architecture=y", ["Architecture “x”", "Architecture “y”"]),
+        ("odd=x", []),
+    ],
+)
+def test_what_of_an_address_is_no_filter_is_told(
+    cast: Cast, rows: Any, query: str, refused: list[str]
+) -> None:
+    page = render_table(
+        build_request(cast, query), rows, SEVERAL, "parts/list.html", {"heading": "x"}, file="x"
+    ).content.decode()
+    told = re.search(r"data-unused-filters>.*?mu-alert__text\">(.*?)cannot be", page, re.DOTALL)
+    words = " ".join(told[1].split()) if told else ""
+    assert words == ", ".join(refused)
+    # And the rows are there, as far as the rest narrows them.
+    assert "env-001" in page
+
+
+def test_the_table_of_workloads_tells_what_of_its_address_is_no_filter(
+    cast: Cast, client: Client
+) -> None:
+    a_workload(cast.team_a, name="train-1")
+    client.force_login(cast.alice)
+    page = client.get("/workloads?status=Nonsense&status=Pending&gpus_from=x").content.decode()
+    assert "Status “Nonsense”" in page
+    assert "“x”" in page
+    assert "“Pending”" not in page
+    assert "data-unused-filters" not in client.get("/workloads?status=Pending").content.decode()
+
+
 def test_csv_has_every_column_and_no_formula(cast: Cast, rows: Any) -> None:
     given = render_table(
         build_request(cast, "format=csv&q=env-00"),

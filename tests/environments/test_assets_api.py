@@ -11,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from environments.models import Environment
-from projects.models import AuditEntry
+from projects.models import AuditEntry, Department
 from projects.scopes import TENANT, cluster_scope, department_scope, project_scope
 from tests.cast import Cast
 from tests.environments.assets import (
@@ -295,6 +295,43 @@ def test_a_list_is_narrowed_by_scope(cast: Cast) -> None:
     assert names("filterBy=name%3D%40team") == {"team-a", "team-b"}
     assert Api(alice)("get", f"{sample.api}?scope=project&includeDescendants=true")[0] == 400
     assert Api(alice)("get", f"{sample.api}?projectId=x")[0] == 400
+
+
+def test_scopes_given_together_all_count(cast: Cast) -> None:
+    sample, alice = BY_NAME["environment"], cast.alice
+    other = Department.objects.create(name="other")
+    scopes = {
+        "tenant": TENANT,
+        "cluster": cluster_scope(cast.cluster.pk),
+        "research": department_scope(cast.research),
+        "other": department_scope(other),
+        "team-a": project_scope(cast.team_a),
+    }
+    for name, scope in scopes.items():
+        sample.make(scope, alice, name)
+    project = f"projectId={cast.team_a.pk}"
+    research, cluster = f"departmentId={cast.research.pk}", f"clusterId={cast.cluster.pk}"
+    elsewhere, below = f"departmentId={other.pk}", "includeDescendants=true"
+    used = {"tenant", "cluster", "research", "team-a"}
+    for query, expected in {
+        f"{project}&{research}&{cluster}": used,
+        f"{research}&{cluster}": used - {"team-a"},
+        f"{research}&{cluster}&{below}": used,
+        f"{elsewhere}&{cluster}&{below}": {"tenant", "cluster", "other"},
+        f"scope=cluster&{project}&{cluster}": {"cluster"},
+        f"scope=department&{research}&{cluster}": {"research"},
+    }.items():
+        _, answer = Api(alice)("get", f"{sample.api}?{query}")
+        assert {each["meta"]["name"] for each in answer["entries"]} == expected, query
+    for query in (f"{project}&{elsewhere}", f"{project}&clusterId={uuid.uuid4()}"):
+        status, answer = Api(alice)("get", f"{sample.api}?{query}")
+        assert (status, answer["details"][0]["field"]) == (400, "projectId"), query
+    # Whoever may not see a project learns nothing of where it is.
+    answers = [
+        Api(cast.mallory)("get", f"{sample.api}?{project}&{each}") for each in (research, elsewhere)
+    ]
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 400
 
 
 @pytest.mark.parametrize("sample", CREDENTIALS, ids=str)

@@ -21,7 +21,17 @@ from workloads.models import Pod, Workload
 _OWN_FIELDS = {
     "name": filtering.text_field("name"),
     "nodeName": filtering.text_field("node"),
-    "k8sPhase": filtering.exact_field("phase"),
+    "k8sPhase": filtering.choice_field(
+        # What the cluster has not told yet is shown as Pending.
+        "phase",
+        {
+            "Pending": ("Pending", ""),
+            "Running": "Running",
+            "Succeeded": "Succeeded",
+            "Failed": "Failed",
+            "Unknown": "Unknown",
+        },
+    ),
     "createdAt": filtering.moment_field("created_at"),
     "completedAt": filtering.moment_field("ended_at"),
     "attempt": filtering.whole_number_field("attempt"),

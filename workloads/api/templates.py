@@ -114,7 +114,7 @@ class TemplatesView(TemplateApiView):
     )
     def get(self, request: Request) -> Response:
         query = ListQuery(request)
-        rows = filter_assets(self.query_templates().defer("form"), query)
+        rows = filter_assets(self.query_templates().defer("form"), query, self.user)
         return Response(
             filtering.serialize_page(
                 rows, query, FIELDS, ("name", "pk"), name="entries", serialize=_serialize_template
@@ -154,9 +154,8 @@ class TemplatesCountView(TemplateApiView):
         tags=["templates"],
     )
     def get(self, request: Request) -> Response:
-        return Response(
-            {"count": filter_assets(self.query_templates(), ListQuery(request)).count()}
-        )
+        rows = filter_assets(self.query_templates(), ListQuery(request), self.user)
+        return Response({"count": rows.count()})
 
 
 class TemplateView(TemplateApiView):

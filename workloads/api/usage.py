@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from console.errors import Invalid
 from projects import access
 from projects.api import filtering, schemas
-from projects.api.base import MAX_ITEMS, MAX_OFFSET, ApiView, ListQuery, build_list_body
+from projects.api.base import ApiView, ListQuery, build_list_body
 from projects.api.schemas import (
     INTEGER,
     NUMBER,
@@ -115,8 +115,7 @@ class UsageView(ApiView):
         grouping = Grouping(query.choice("groupBy", [each.value for each in Grouping]))
         descending = query.choice("sortOrder", ("desc", "asc")) == "desc"
         sort = SORTS[query.choice("sortBy", list(SORTS))]
-        offset = query.integer("offset", 0, 0, MAX_OFFSET)
-        limit = query.integer("limit", 50, 1, MAX_ITEMS)
+        offset, limit = query.page_bounds()
         entries = ledger.filter_month(LedgerEntry.objects.visible_to(self.user), month)
         entries = filtering.filter_rows(entries, query, FIELDS)
         groups = ledger.load_groups(
