@@ -17,8 +17,8 @@ from django.http.response import HttpResponseBase
 
 Piece = TypeVar("Piece", str, bytes)
 
-# Downloads wait here for an object store: in the event loop's few threads, live logs would wait
-# behind them.
+# What is made piece by piece waits here, for an object store or a computation: in the event loop's
+# few threads, live logs would wait behind it.
 _piece_makers = ThreadPoolExecutor(max_workers=8, thread_name_prefix="pieces")
 
 

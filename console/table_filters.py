@@ -85,10 +85,11 @@ class Filter:
             )
         )
 
-    def list_refused(self, request: HttpRequest, accepted: tuple[str, ...]) -> list[str]:
+    def list_unused(self, request: HttpRequest, accepted: tuple[str, ...]) -> list[str]:
         """Return the values of the address that are not among the accepted ones.
 
-        A link alone has those of a view, and a typed text is always accepted.
+        Of a view's filter and of one that is typed there are none: only links set the first, and
+        the second takes any text.
         """
         if self.kind in ("view", "text"):
             return []

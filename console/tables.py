@@ -29,7 +29,7 @@ FILE_CHUNK_ROWS = 500
 """Rows of a file that are in memory at once."""
 COOKIE_SECONDS = 365 * 24 * 3600
 MAX_SEARCH_CHARS = 100
-MAX_REFUSED = 5
+MAX_UNUSED = 5
 """Values of filters that a page says it could not use."""
 LIST_TEMPLATE = "parts/_list.html"
 
@@ -179,7 +179,7 @@ class Listing:
     """Each filter of the bar with the chosen value, or values, the possible ones, and suggestions
     for a typed one.
     """
-    refused: Sequence[tuple[str, str]] = ()
+    unused_filters: Sequence[tuple[str, str]] = ()
     """The first values of filters in the address that there are not, each with its filter's title.
 
     They narrow nothing: the page says so.
@@ -263,7 +263,7 @@ def build_listing(
             for each in table.filters
             if each.kind != "view"
         ],
-        _list_refused(request, table, selection),
+        _list_unused(request, table, selection),
         listed_page.next,
         listed_page.previous,
         is_left_empty=listed_page.is_later and not listed_page.rows,
@@ -343,15 +343,13 @@ def parse_selection(request: HttpRequest, table: Table) -> Selection:
     return Selection(search[:MAX_SEARCH_CHARS], tuple(pair for pair in values if pair[1]))
 
 
-def _list_refused(
-    request: HttpRequest, table: Table, selection: Selection
-) -> list[tuple[str, str]]:
-    refused = [
+def _list_unused(request: HttpRequest, table: Table, selection: Selection) -> list[tuple[str, str]]:
+    unused = [
         (each.title, value[:MAX_SEARCH_CHARS])
         for each in table.filters
-        for value in each.list_refused(request, selection.find_values(each.name))
+        for value in each.list_unused(request, selection.find_values(each.name))
     ]
-    return refused[:MAX_REFUSED]
+    return unused[:MAX_UNUSED]
 
 
 def _get_columns_parameter(request: HttpRequest) -> str:

@@ -7,11 +7,12 @@ REST API has no impersonation.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import SESSION_KEY, get_user
 from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.deprecation import MiddlewareMixin
 
@@ -165,7 +166,7 @@ def _may_impersonate(looker: User, impersonated: User) -> bool:
     return True
 
 
-def _end_or_refuse(request: HttpRequest, looker: User) -> HttpResponse | None:
+def _end_or_refuse(request: HttpRequest, looker: User) -> HttpResponse:
     """End an impersonation that may not go on: with the next page, and with nothing else.
 
     What an open page sends was meant as the impersonated user. It must not be done as the
@@ -181,7 +182,8 @@ def _end_or_refuse(request: HttpRequest, looker: User) -> HttpResponse | None:
         )
     end_impersonation(request, looker)
     messages.warning(request, f"You look as yourself again: {_WHY_ENDED}")
-    return None
+    # Not to the page that was asked for: some begin a draft, and some are files.
+    return redirect(settings.LOGIN_REDIRECT_URL)
 
 
 def _is_page_request(request: HttpRequest) -> bool:

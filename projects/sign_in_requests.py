@@ -5,11 +5,12 @@ confirms; the program exchanges its secret for a token, once.
 """
 
 import hashlib
+import ipaddress
 import secrets
+from collections import defaultdict
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import Count
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -27,7 +28,7 @@ POLL_SECONDS = 2
 MOST_OF_NETWORK = 20
 """Codes of one address, or one IPv6 network, that wait at once."""
 MOST_REQUESTS = 2000
-"""Codes that wait at once, of all addresses; for one more, an address with several gives one up."""
+"""Codes that wait at once, of all addresses; for one more, whoever has most gives one up."""
 ENDED = "The code has expired, or was used already. Ask for a new one."
 
 
@@ -55,8 +56,8 @@ def create_request(client: str, request: HttpRequest) -> tuple[SignInRequest, st
 def _require_room(network: str) -> None:
     """Make room for one more request of a network. Raises UserError where there is none.
 
-    Somebody who asks from many networks fills all places, and pushes out their own requests only:
-    the oldest one of a network that has most gives way.
+    Somebody who asks from many networks fills all places, so the oldest request of those who have
+    most gives way: as a rule that is one of their own.
     """
     requests = SignInRequest.objects.order_by()
     # Bounded, so that what is counted is too.
@@ -72,15 +73,25 @@ def _require_room(network: str) -> None:
 
 
 def _drop_oldest_of_busiest() -> bool:
-    """Delete the oldest undecided request of the network with most; tell whether it has several."""
-    waiting = SignInRequest.objects.filter(user=None)
-    by_network = waiting.values("network").annotate(count=Count("pk")).filter(count__gt=1)
-    busiest = by_network.order_by("-count").first()
-    if busiest is None:
+    """Delete the oldest undecided request of the site with most; tell whether it has several."""
+    by_site: dict[str, list[int]] = defaultdict(list)
+    waiting = SignInRequest.objects.filter(user=None).order_by("created_at", "pk")
+    for key, network in waiting.values_list("pk", "network"):
+        by_site[_find_site(network)].append(key)
+    requests = max(by_site.values(), key=len, default=[])
+    if len(requests) < 2:
         return False
-    by_age = waiting.filter(network=busiest["network"]).order_by("created_at", "pk")
-    oldest = list(by_age.values_list("pk", flat=True)[:1])
-    return bool(waiting.filter(pk__in=oldest).delete()[0])
+    SignInRequest.objects.filter(pk=requests[0], user=None).delete()
+    return True
+
+
+def _find_site(network: str) -> str:
+    """Return the wider network of which one customer of a provider has all."""
+    try:
+        found = ipaddress.ip_network(network)
+    except ValueError:
+        return network
+    return str(found.supernet(new_prefix=48 if found.version == 6 else 24))
 
 
 def find_waiting(code: str, user: User, request: HttpRequest) -> SignInRequest | None:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import models, transaction
+from django.db.models.functions import Greatest
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -46,7 +47,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 class Attempt:
     """An attempt that was counted; `record_success` takes it back.
 
-    `address_key` is "" where it was not counted for the address.
+    `address_key` is "" where no address counts.
     """
 
     name_key: str
@@ -116,20 +117,26 @@ def record_attempt(name: str, address: str, *, free: int = FREE_FOR_PERSON) -> A
         # other. Always in the order of the keys, so that two attempts cannot deadlock.
         rows = FailedSignIns.objects.select_for_update().filter(key__in=limits).order_by("key")
         failures = {row.key: _require_waited(row, limits[row.key], now) for row in rows}
-        if failures[name_key] >= COUNTED_FOR_ADDRESS:
-            address_key = ""
-        FailedSignIns.objects.filter(key__in={name_key, address_key}).update(
+        # A success of the same name may have deleted the row just before it was locked.
+        is_over = failures.get(name_key, 0) >= COUNTED_FOR_ADDRESS
+        FailedSignIns.objects.filter(key__in={name_key} if is_over else limits).update(
             failures=models.F("failures") + 1, last_at=now
         )
     return Attempt(name_key, address_key)
 
 
 def record_success(attempt: Attempt) -> None:
-    """Forget the name's failures at this address, and take the attempt off the address."""
-    FailedSignIns.objects.filter(key=attempt.name_key).delete()
-    FailedSignIns.objects.filter(key=attempt.address_key, failures__gt=0).update(
-        failures=models.F("failures") - 1
-    )
+    """Forget the name's failures at this address, and take what counts of them off the address."""
+    keys = (attempt.name_key, attempt.address_key)
+    with transaction.atomic():
+        # In the order of the keys, as attempts are.
+        rows = FailedSignIns.objects.select_for_update().filter(key__in=keys).order_by("key")
+        failures = {row.key: row.failures for row in rows}
+        FailedSignIns.objects.filter(key=attempt.name_key).delete()
+        counted = min(failures.get(attempt.name_key, 0), COUNTED_FOR_ADDRESS)
+        FailedSignIns.objects.filter(key=attempt.address_key).update(
+            failures=Greatest(models.F("failures") - counted, 0)
+        )
 
 
 def _require_waited(row: FailedSignIns, limit: int, now: datetime) -> int:

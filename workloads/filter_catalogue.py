@@ -34,6 +34,8 @@ ARCHITECTURES = {
 """The types of REST."""
 FOREIGN_TYPES = ("Workspace", "Inference", "DistributedInference")
 """Types of Run:ai that no workload has here."""
+FOREIGN_PRIORITIES = ("inference", "build", "interactive-preemptible", "train")
+"""Priority classes of Run:ai's earlier versions."""
 _GIB = 1024**3
 
 
@@ -169,7 +171,7 @@ CATALOGUE: Mapping[str, ColumnFilters] = {
                 is_more=True,
             ),
         ),
-        {"priorityClassName": choice_field("priority", Priority)},
+        {"priorityClassName": choice_field("priority", Priority, foreign=FOREIGN_PRIORITIES)},
     ),
     "preemptible": ColumnFilters(
         (

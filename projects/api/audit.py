@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from projects import access
 from projects.api import filtering, schemas
-from projects.api.base import MAX_ITEMS, ApiView, ListQuery
+from projects.api.base import MAX_ITEMS, ApiView, ListQuery, build_list_body
 from projects.api.bodies import TENANT_ID
 from projects.models import AuditEntry
 from projects.permissions import Entity, Verb
@@ -94,16 +94,11 @@ class AuditLogView(ApiView):
         access.require(self.user, Verb.VIEW, Entity.AUDIT)
         query = ListQuery(request)
         default = query.integer("numberOfSamples", 50, 1, MAX_ITEMS)
+        page, next_offset = filtering.load_page(
+            filter_entries(query), query, FIELDS, ("-at", "-id"), default
+        )
         return Response(
-            filtering.serialize_page(
-                filter_entries(query),
-                query,
-                FIELDS,
-                ("-at", "-id"),
-                name="audit_logs",
-                serialize=serialize_entry,
-                default_limit=default,
-            )
+            build_list_body("audit_logs", [serialize_entry(each) for each in page], next_offset)
         )
 
 

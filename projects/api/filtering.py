@@ -64,15 +64,15 @@ def choice_field(
 
     `foreign` are values of Run:ai's clients that no row has: they are taken, and find nothing.
     """
-    held = dict(values) if isinstance(values, Mapping) else {each: each for each in values}
-    taken = held | {each: each for each in foreign}
+    own = dict(values) if isinstance(values, Mapping) else {each: each for each in values}
+    accepted = own | {each: each for each in foreign}
 
     def parse(text: str) -> Any:
-        if text not in taken:
+        if text not in accepted:
             raise ValueError(text)
-        return taken[text]
+        return accepted[text]
 
-    return Field(column, _EQUAL, parse, f"one of {', '.join(filter(None, held))}")
+    return Field(column, _EQUAL, parse, f"one of {', '.join(filter(None, own))}")
 
 
 def number_field(column: str) -> Field:
@@ -136,26 +136,28 @@ def serialize_page(
     *,
     name: str,
     serialize: Callable[[Any], Mapping[str, Any]],
-    default_limit: int = 50,
 ) -> dict[str, Any]:
     """Return the body of a list: one page of the rows in the requested order.
 
-    `serialize` makes an item of a row; `default_limit` holds where no limit is given. Raises
-    Invalid.
+    `serialize` makes an item of a row. Raises Invalid.
     """
-    page, next_offset = query.page(order_rows(rows, query, fields, default), default_limit)
+    page, next_offset = query.page(order_rows(rows, query, fields, default))
     return build_list_body(name, [serialize(each) for each in page], next_offset)
 
 
 def load_page(
-    rows: Rows, query: ListQuery, fields: Mapping[str, Field], default: Sequence[str]
+    rows: Rows,
+    query: ListQuery,
+    fields: Mapping[str, Field],
+    default: Sequence[str],
+    default_limit: int = 50,
 ) -> tuple[list[Any], int | None]:
     """Return one page of rows that are large, and the next offset. Raises Invalid.
 
     Their keys are found first: else the database would carry whole rows through its sort.
     """
     ordered = order_rows(rows, query, fields, default)
-    keys, next_offset = query.page(ordered.values_list("pk", flat=True))
+    keys, next_offset = query.page(ordered.values_list("pk", flat=True), default_limit)
     found = {row.pk: row for row in rows.order_by().filter(pk__in=keys)} if keys else {}
     return [found[key] for key in keys if key in found], next_offset
 

@@ -71,7 +71,7 @@ def parse_email(claims: dict[str, Any]) -> str:
 
 
 def _get_text(claims: dict[str, Any], name: str) -> str:
-    """Return a claim that is text, "" for a list or a number: nobody is called "['carol']"."""
+    """Return a claim that is text; "" for a list, a number or none."""
     value = claims.get(name)
     return value if isinstance(value, str) else ""
 

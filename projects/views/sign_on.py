@@ -135,6 +135,7 @@ def _finish_attempt(request: HttpRequest) -> HttpResponse:
     if request.GET.get("state", "") not in statekit.get_states(request):
         # Any page can make a browser come here, and nothing is asked of the provider: counted or
         # recorded, that would keep people out and fill the audit log.
+        log.info("single sign-on: a way back was refused that this browser did not begin")
         get_adapter(request).on_authentication_error(request, None)
     attempt = throttle.record_attempt(
         "single sign-on", throttle.client_address(request), free=throttle.FREE_FOR_PROGRAM

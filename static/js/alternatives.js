@@ -5,8 +5,17 @@
   const follow = (box) => {
     if (box.following) return;
     box.following = true;
-    const source = new EventSource(box.dataset.alternatives);
-    const stop = () => source.close();
+    const tell = (text) => {
+      if (!box.isConnected) return;
+      const words = document.createElement("p");
+      words.textContent = text;
+      box.append(words);
+    };
+    const tellOfWindows = () => tell("Other windows of this browser took the connection. Open this again to play it once more.");
+    let isOver = false;
+    const source = window.muster.openStream(box.dataset.alternatives, { weight: 3, onLost: () => isOver || tellOfWindows() });
+    if (!source) { tellOfWindows(); return; }
+    const stop = () => { isOver = true; source.close(); };
     source.addEventListener("alternatives", (event) => {
       if (!box.isConnected) { stop(); return; }
       box.innerHTML = JSON.parse(event.data);
@@ -16,10 +25,7 @@
     // It would be played from the beginning again.
     source.addEventListener("error", () => {
       stop();
-      if (!box.isConnected) return;
-      const words = document.createElement("p");
-      words.textContent = "The connection broke before all was known. Open this again to play it once more.";
-      box.append(words);
+      tell("The connection broke before all was known. Open this again to play it once more.");
     });
     document.addEventListener("muster:closed", () => { if (!box.isConnected) stop(); });
   };

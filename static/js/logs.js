@@ -248,6 +248,8 @@
     }
 
     leave() {
+      window.clearTimeout(this.waiting);
+      this.displaced = false;
       this.unfollow();
       document.removeEventListener("visibilitychange", this.onVisibility);
       window.removeEventListener("focus", this.onFocus);
@@ -473,7 +475,7 @@
   document.addEventListener("htmx:load", (event) => start(event.detail.elt));
   document.addEventListener("htmx:beforeCleanupElement", (event) => {
     const log = open.get(event.detail.elt);
-    if (log) log.unfollow();
+    if (log) log.leave();
   });
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => start(document)); else start(document);
 })();

@@ -1,14 +1,14 @@
 // Streams of all windows of one browser: it opens six connections to a server at most (HTTP/1.1), so streams have four of them, and
-// pages the rest. Who gets none is told, and asks every few seconds instead. window.muster.openStream(url, options) returns an
-// EventSource, or null where all places are taken; options: weight (more goes first), takesOver (the place of another window with
-// the same weight: where one has just come), onLost (the place went to another window).
+// pages the rest. window.muster.openStream(url, options) returns an EventSource, or null where all places are taken; options:
+// weight (more goes first), takesOver (the place of another window with the same weight: where one has just come), onLost (the
+// place went to another window, or the page is left).
 "use strict";
 
 (() => {
   const PLACES = 4, LEASE = 10_000, RENEWAL = 2_000, PREFIX = "muster-stream-";
   const KEYS = Array.from({ length: PLACES }, (_, number) => PREFIX + number);
   const page = Math.random().toString(36).slice(2);
-  const held = new Map();
+  const places = new Map();
   let renewing = null, count = 0;
 
   // Later protocols carry all streams in one connection.
@@ -25,32 +25,32 @@
 
   const write = (key, { owner, weight, since }) => localStorage.setItem(key, JSON.stringify({ owner, page, weight, since, until: Date.now() + LEASE }));
 
-  const free = (place) => {
-    if (held.get(place.key) !== place) return;
-    held.delete(place.key);
+  const releasePlace = (place) => {
+    if (places.get(place.key) !== place) return;
+    places.delete(place.key);
     if (read(place.key)?.owner === place.owner) localStorage.removeItem(place.key);
-    if (held.size) return;
+    if (places.size) return;
     window.clearInterval(renewing);
     renewing = null;
   };
 
-  const lose = (place) => {
-    held.delete(place.key);
+  // Closing a source releases its place.
+  const losePlace = (place) => {
     place.source.close();
     place.onLost?.();
   };
 
   const renew = () => {
-    for (const place of [...held.values()]) {
+    for (const place of [...places.values()]) {
       const lease = read(place.key);
-      if (lease && lease.owner !== place.owner) lose(place); else write(place.key, place);
+      if (lease && lease.owner !== place.owner) losePlace(place); else write(place.key, place);
     }
   };
 
   // The place to take: a free one, else that of the least weight, of another window, and the oldest of those.
-  const choose = (weight, takesOver) => {
+  const choosePlace = (weight, takesOver) => {
     const leases = KEYS.map((key) => ({ key, lease: read(key) }));
-    const empty = leases.find(({ key, lease }) => !lease && !held.has(key));
+    const empty = leases.find(({ key, lease }) => !lease && !places.has(key));
     if (empty) return empty.key;
     const order = ({ lease }) => [lease.weight, lease.page === page ? 1 : 0, lease.since];
     const [victim] = leases
@@ -62,8 +62,8 @@
   const openStream = (url, { weight = 1, takesOver = true, onLost } = {}) => {
     const place = { owner: `${page}.${count += 1}`, weight, since: Date.now(), onLost };
     try {
-      if (isBounded && !(place.key = choose(weight, takesOver))) return null;
-      if (held.has(place.key)) lose(held.get(place.key));
+      if (isBounded && !(place.key = choosePlace(weight, takesOver))) return null;
+      if (places.has(place.key)) losePlace(places.get(place.key));
       if (place.key) write(place.key, place);
     } catch {
       // Without a storage windows cannot agree: each has its own streams.
@@ -71,19 +71,19 @@
     }
     const source = place.source = new EventSource(url);
     if (!place.key) return source;
-    held.set(place.key, place);
+    places.set(place.key, place);
     renewing ??= window.setInterval(renew, RENEWAL);
     const close = source.close.bind(source);
-    source.close = () => { close(); free(place); };
-    source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) free(place); });
+    source.close = () => { close(); releasePlace(place); };
+    source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) releasePlace(place); });
     return source;
   };
 
   window.addEventListener("storage", (event) => {
-    const place = held.get(event.key);
-    if (place && read(place.key) && read(place.key).owner !== place.owner) lose(place);
+    const place = places.get(event.key);
+    if (place && read(place.key) && read(place.key).owner !== place.owner) losePlace(place);
   });
-  window.addEventListener("pagehide", () => { for (const place of [...held.values()]) free(place); });
+  window.addEventListener("pagehide", () => [...places.values()].forEach(losePlace));
 
   window.muster.openStream = openStream;
 })();

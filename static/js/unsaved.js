@@ -27,13 +27,14 @@
   };
 
   // What a search or a filter has is in the address, or comes back with one key.
-  const isSent = (field) => field.form && (field.form.getAttribute("method")?.toLowerCase() === "post" || field.form.hasAttribute("hx-post"));
+  const isPosted = (form) => !!form && (form.getAttribute("method")?.toLowerCase() === "post" || form.hasAttribute("hx-post"));
 
-  const isIn = (root) => [...root.querySelectorAll("input, textarea, select")].some((field) => isSent(field) && isChanged(field));
+  const isIn = (root) => [...root.querySelectorAll("input, textarea, select")].some((field) => isPosted(field.form) && isChanged(field));
 
   const isBusy = () => {
     const field = document.activeElement;
-    return !!document.querySelector("dialog:modal") || (field?.matches("input, textarea, select") && isChanged(field)) || isIn(document);
+    const hasForm = [...document.querySelectorAll("dialog:modal form")].some(isPosted);
+    return hasForm || (field?.matches("input, textarea, select") && isChanged(field)) || isIn(document);
   };
 
   // Load the page anew, once nobody is at something that this would lose; `text` says why meanwhile.
@@ -41,7 +42,12 @@
     if (waiting) return;
     if (!isBusy()) { window.location.reload(); return; }
     window.muster.toast(text, "notice");
-    waiting = window.setInterval(() => { if (!isBusy()) window.location.reload(); }, SOON);
+    waiting = window.setInterval(() => {
+      if (isBusy()) return;
+      // Once: each further time would break off the page that is on its way.
+      window.clearInterval(waiting);
+      window.location.reload();
+    }, SOON);
   };
 
   window.muster.unsaved = { isIn, reloadWhenDone };

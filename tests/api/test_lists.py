@@ -72,6 +72,7 @@ FILTERS = [
     # Run:ai's clients know these, and no workload is one.
     ("filterBy=type==Workspace", ""),
     ("filterBy=phase==Updating", ""),
+    ("filterBy=priorityClassName==train", ""),
     ("filterBy=phase!=Terminating&limit=2", "98"),
     ("filterBy=distributedFramework==", ""),
     ("filterBy=priorityClassName!=very-high,phase==Failed&limit=1", "8"),

@@ -9,6 +9,7 @@ import jwt
 import pytest
 import time_machine
 from django.conf import settings
+from django.db import connection
 from django.test import Client
 
 from projects import actions, throttle, tokens
@@ -231,7 +232,12 @@ def test_one_name_that_fails_on_and_on_keeps_nobody_else_of_its_address_waiting(
             throttle.record_attempt("old-program", "10.0.0.1", free=1000)
         for _ in range(2 * throttle.FREE_FOR_ADDRESS):
             throttle.record_success(throttle.record_attempt("bob", "10.0.0.1"))
-        # What succeeds takes back itself alone, also where it was one of many at once.
+        # Where one machine has the new secret and another one the old.
+        for _ in range(throttle.FREE_FOR_ADDRESS):
+            throttle.record_attempt("half-program", "10.0.0.1", free=1000)
+            throttle.record_attempt("half-program", "10.0.0.1", free=1000)
+            throttle.record_success(throttle.record_attempt("half-program", "10.0.0.1", free=1000))
+        # What succeeds takes back what its name counted for, also where it was many at once.
         at_once = [
             throttle.record_attempt("busy-program", "10.0.0.1", free=1000) for _ in range(50)
         ]
@@ -241,6 +247,19 @@ def test_one_name_that_fails_on_and_on_keeps_nobody_else_of_its_address_waiting(
             throttle.record_attempt(f"name{number}", "10.0.0.1")
         with pytest.raises(throttle.TooManyAttempts):
             throttle.record_attempt("another", "10.0.0.1")
+
+
+def test_a_success_of_the_same_name_at_the_same_moment_is_no_error(db: None) -> None:
+    def forget_first(execute: Any, sql: str, *more: Any) -> Any:
+        # On PostgreSQL another process may delete the row that is there before it is locked.
+        if sql.startswith("SELECT") and FailedSignIns._meta.db_table in sql:
+            execute(f'DELETE FROM "{FailedSignIns._meta.db_table}"', None, *more[1:])
+        return execute(sql, *more)
+
+    with connection.execute_wrapper(forget_first):
+        attempt = throttle.record_attempt("program", "10.0.0.1")
+    throttle.record_success(attempt)
+    assert not FailedSignIns.objects.filter(failures__gt=0).exists()
 
 
 def test_many_programs_behind_one_address_start_at_once(

@@ -9,6 +9,7 @@ from projects import custom_roles, granting, impersonation
 from projects.models import AccessRule, AuditEntry, PersonalKey, Project, User
 from projects.scopes import TENANT
 from tests.cast import Cast
+from workloads.models import Draft
 
 
 @pytest.fixture
@@ -95,9 +96,12 @@ def test_it_ends_by_itself_where_it_may_not_be_any_more(
         role = custom_roles.create("Helpdesk", "", ["users:view", "users:edit"], by=cast.alice)
         granting.grant_role(f"custom:{role.pk}", to=cast.alice, scope=TENANT, by=cast.alice)
         User.objects.filter(pk=cast.alice.pk).update(is_superuser=False)
-    shown = text(as_bob, "/projects")
-    assert "look-as-end" not in shown
-    assert "You look as yourself again" in shown
+    shown = as_bob.get("/workloads/new", follow=True)
+    assert shown.redirect_chain == [("/workloads", 302)]
+    assert "look-as-end" not in shown.content.decode()
+    assert "You look as yourself again" in shown.content.decode()
+    # A page that begins a draft did not begin one for who looked.
+    assert not Draft.objects.exists()
     assert impersonation.SESSION_USER_KEY not in as_bob.session
     assert AuditEntry.objects.filter(text="Looked as this user no more.").count() == 1
 
@@ -113,7 +117,7 @@ def test_what_an_open_page_sends_after_its_end_is_not_done_as_oneself(
     assert answer.status_code == 403
     assert "Nothing was done by this" in answer.content.decode()
     assert not PersonalKey.objects.exists()
-    assert "You look as yourself again" in text(as_bob, "/projects")
+    assert "You look as yourself again" in as_bob.get("/projects", follow=True).content.decode()
     assert as_bob.post("/account/keys/new", {"name": "meant", "expires": ""}).status_code == 200
 
 

@@ -30,7 +30,7 @@ PHASES = (
 ENDED = frozenset({"Completed", "Failed", "Stopped"})
 """Phases in which nothing of a workload runs any more."""
 LISTED_AT_ONCE = 10_000
-"""REST takes no longer offset."""
+"""After how many the list begins anew: the longer an offset, the more REST has to pass over."""
 POLL_SECONDS = 1.0
 PATIENCE_SECONDS = 300.0
 """How long something that goes on for long waits for a server that does not answer."""
@@ -161,7 +161,7 @@ def list_workloads(
 def _list_by_age(
     session: Session, query: Mapping[str, Any], limit: int | None, patience: float
 ) -> Iterator[Workload]:
-    """Yield workloads, the newest first, and past the longest offset that REST takes.
+    """Yield workloads, the newest first, however many there are.
 
     Behind each so many the list begins anew at the moment where it is, and what came already is
     left out. Raises UsageProblem where that leads no further.
