@@ -11,12 +11,14 @@ from scheduling.victims import VictimUnit
 def place_in_turn(
     state: PassState, candidate: Candidate, units: Sequence[VictimUnit], fit: Fit
 ) -> Fit | None:
-    """Return the places that all get who are to go together, gang by gang; None without room.
+    """Place the gang and the moved pods in the order of scheduling; return their places.
 
-    `fit` has found room for the candidate first and then for the units that are moved; it is
-    undone. Later decisions keep their nodes for them but no devices, and go by the order of gangs.
-    Parts of devices may fit in one order and not in another: the same pods would be moved again and
-    again.
+    Returns None without room for all in that order.
+
+    `fit` has found room for the candidate first and then for the units that are moved; where the
+    order counts, it is undone. Later decisions keep their nodes for them but no devices, and go by
+    the order of gangs. Parts of devices may fit in one order and not in another: the same pods
+    would be moved again and again.
     """
     if not any(state.shapes.get_demand(place.pod.shape).share for place in fit.places):
         return fit
@@ -48,6 +50,6 @@ def _sort_by_turn(
 
 
 def _build_candidate(unit: VictimUnit) -> Candidate:
-    """Return what the next pods of a gang are that is moved, when they are made again."""
+    """Build the candidate that a moved gang will be, when its pods are made again."""
     gang, active = unit.gang, len(unit.running.pods)
     return Candidate(gang, find_stage(active, gang.min_member - active), ())

@@ -5,37 +5,23 @@ those that turn out not to be needed are let off. How many are tried is bounded,
 for a whole decision.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
 from scheduling.cluster_room import Fit
 from scheduling.consolidation import place_in_turn
 from scheduling.decision import Action, Eviction, Refusal
 from scheduling.evictions import EvictionPlan
 from scheduling.gangs import SURPLUS_PODS, Candidate, GangBook, PodSet, is_stale
+from scheduling.late_victims import LateVictims
 from scheduling.minimum_runtimes import find_protection_end
 from scheduling.queues import Booking
 from scheduling.reclaim_rules import ReclaimRules
 from scheduling.refusals import OVER_LIMIT, PIPELINED, WITHIN_DELAY, describe_delay
 from scheduling.scheduling_pass import SchedulingPass
+from scheduling.search_bounds import USUAL_BOUNDS, SearchBounds
 from scheduling.shapes import ShapeCounts, count_shapes
-from scheduling.state import Amounts, Preemptibility
+from scheduling.state import Amounts
 from scheduling.victims import VictimEntry, VictimQueues, VictimUnit
-
-MAX_VICTIMS = 1024
-"""How many pods are tried as victims of one gang."""
-
-MAX_MOVED = 64
-"""How many pods are moved to let one gang in."""
-
-MAX_VAIN_STEPS = 2000
-"""How many victims a decision tries in vain, all gangs together, before searches become short."""
-
-MAX_LATE_VICTIMS = 16
-"""How many pods are tried for each gang after that.
-
-Whoever needs few is served all the same, however many wait before it whom nobody can help.
-"""
 
 MAX_PROTECTED = 20_000
 """How many protected entries a decision passes over, before each search passes over few."""
@@ -47,25 +33,6 @@ LONGEST_DELAY = 2**63 / 10**9
 """Seconds from which on a delay is more than KAI can read: nobody waits for its end."""
 
 ACTIONS = (Action.CONSOLIDATE, Action.RECLAIM, Action.PREEMPT)
-
-
-@dataclass(frozen=True, slots=True)
-class SearchBounds:
-    """How long victims are searched for."""
-
-    victims: int = MAX_VICTIMS
-    vain_steps: int = MAX_VAIN_STEPS
-    late_victims: int = MAX_LATE_VICTIMS
-
-    def find_most(self, action: Action, vain_steps: int) -> int:
-        """Return how many pods are tried for one gang after so many steps in vain."""
-        is_late = vain_steps >= self.vain_steps
-        if action is Action.CONSOLIDATE:
-            return MAX_LATE_VICTIMS if is_late else MAX_MOVED
-        return self.late_victims if is_late else self.victims
-
-
-USUAL_BOUNDS = SearchBounds()
 
 SearchKey = tuple[Action, str, bool, int, frozenset[object]]
 
@@ -125,21 +92,41 @@ class GivingWay:
 
         Nothing is taken from these in this decision.
         """
-        lowest: dict[str, int] = {}
-        for started in self._pass.started.values():
-            is_firm = started.preemptibility is Preemptibility.NON_PREEMPTIBLE
-            if not started.is_exempt and not is_firm:
-                priority = lowest.get(started.queue, started.priority)
-                lowest[started.queue] = min(priority, started.priority)
-        for candidate in self._pass.refused if lowest else ():
+        late = LateVictims(self._pass.started.values(), self._victims)
+        vain: set[tuple[SearchKey, int]] = set()
+        for candidate in self._pass.refused if late.list_queues() else ():
             yield
-            gang = candidate.gang
-            wanted = self._state.shapes.sum_charges(candidate.pod_sets[0].counts)
-            is_higher = lowest.get(gang.queue, gang.priority) < gang.priority
-            has_others = len(lowest) > (gang.queue in lowest)
-            if is_higher or (has_others and self._rules.can_claim(gang.queue, wanted)):
-                self._pass.outcome.is_final = False
-                return
+            for action in (Action.RECLAIM, Action.PREEMPT):
+                for pods in candidate.pod_sets:
+                    # Many that wait want the same.
+                    key = self._build_key(action, candidate, pods), pods.size
+                    if key in vain:
+                        continue
+                    if self._may_take_late(action, candidate, pods, late):
+                        self._pass.outcome.is_final = False
+                        return
+                    vain.add(key)
+
+    def _may_take_late(
+        self, action: Action, candidate: Candidate, pods: PodSet, late: LateVictims
+    ) -> bool:
+        """Return whether the next decision may let those who start now give way to pods."""
+        gang = candidate.gang
+        if action is Action.PREEMPT:
+            freed = late.count_devices_below(gang.queue, gang.priority)
+        else:
+            gives = any(
+                queue != gang.queue and self._rules.is_over_quota(queue)
+                for queue in late.list_queues()
+            )
+            freed = late.count_devices() if gives else {}
+        wanted = self._state.shapes.sum_charges(pods.counts)
+        # What can never start must not have all others asked again at each start.
+        return (
+            bool(freed)
+            and self._may_search(action, candidate, pods, wanted)
+            and self._may_have_room(pods.counts, freed)
+        )
 
     def evict_stale_gangs(self) -> Generator[None, None, None]:
         """Evict what is left of gangs that have been below their minimum for too long."""
@@ -291,11 +278,21 @@ class GivingWay:
         self, action: Action, candidate: Candidate, pods: PodSet, wanted: Amounts
     ) -> bool:
         """Return whether it is worth a search, by what can be said without one."""
+        if not self._may_search(action, candidate, pods, wanted):
+            return False
+        if action is Action.CONSOLIDATE:
+            is_whole = candidate.stage != SURPLUS_PODS
+            return is_whole and self._state.room.is_enough_in_sum(pods.counts)
+        return action is Action.RECLAIM or self.may_preempt(candidate.gang, pods.counts)
+
+    def _may_search(
+        self, action: Action, candidate: Candidate, pods: PodSet, wanted: Amounts
+    ) -> bool:
+        """Return whether an action may help pods, by the nodes and the bounds of their queue."""
         state, gang = self._state, candidate.gang
         if self._pass.shortages.find_mismatch_refusal(pods.counts) is not None:
             return False
-        devices = state.shapes.count_devices(pods.counts)
-        if devices > state.room.device_count:
+        if state.shapes.count_devices(pods.counts) > state.room.device_count:
             return False
         refusal = state.queues.find_refusal(
             gang.queue, wanted, non_preemptible=gang.is_core(candidate.stage), at_once=False
@@ -303,16 +300,20 @@ class GivingWay:
         if refusal is not None and refusal.reason != OVER_LIMIT:
             return False
         if action is Action.CONSOLIDATE:
-            is_whole = candidate.stage != SURPLUS_PODS
-            return refusal is None and is_whole and state.room.is_enough_in_sum(pods.counts)
+            return refusal is None
         if action is Action.RECLAIM:
             is_own_limit = refusal is not None and refusal.queue == gang.queue
             return not is_own_limit and self._rules.can_claim(gang.queue, wanted)
-        return self.may_preempt(gang, pods.counts)
+        return True
 
     def may_preempt(self, gang: GangBook, counts: ShapeCounts) -> bool:
         """Return whether there may be room for pods when all below their priority have left."""
-        freed = self._victims.count_devices_below(gang.queue, gang.priority)
+        return self._may_have_room(
+            counts, self._victims.count_devices_below(gang.queue, gang.priority)
+        )
+
+    def _may_have_room(self, counts: ShapeCounts, freed: Mapping[str, int]) -> bool:
+        """Return whether pods may find room when so many devices more are free, by node."""
         count_most = self._state.room.count_most_later
         return bool(freed) and all(
             count <= count_most(shape, freed) for shape, count in counts.items()

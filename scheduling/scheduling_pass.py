@@ -69,6 +69,14 @@ class PassState:
     bind_pods: BindPods
 
 
+@dataclass(frozen=True, slots=True)
+class StartedGang:
+    """A gang of which pods start in a pass, and their places."""
+
+    gang: GangBook
+    places: list[Place] = field(default_factory=list)
+
+
 class SchedulingPass:
     """Places gangs that wait.
 
@@ -91,7 +99,7 @@ class SchedulingPass:
         self._known_refusals: dict[PlacementKey, Refusal] = {}
         self._placed_uids: dict[str, set[str]] = {}
         """Uids of the pods that got a place in this pass, by the key of their gang."""
-        self.started: dict[str, GangBook] = {}
+        self.started: dict[str, StartedGang] = {}
         """The gangs of which pods start in this pass, by their keys."""
         self._unbindable: set[str] = set()
         """Keys of the gangs whose pods found room and yet could not be started."""
@@ -370,7 +378,8 @@ class SchedulingPass:
     def _bind(self, candidate: Candidate, fit: Fit, is_core: bool) -> Refusal | None:
         refusal = self.state.bind_pods(candidate.gang, fit.places, is_core)
         if refusal is None:
-            self.started[candidate.gang.key] = candidate.gang
+            gang = candidate.gang
+            self.started.setdefault(gang.key, StartedGang(gang)).places.extend(fit.places)
             self._count_places(candidate, fit)
         else:
             self.state.room.undo_fit(fit, at_once=True)

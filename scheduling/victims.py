@@ -78,7 +78,7 @@ class VictimQueues:
         self._shapes = shapes
         self._gangs: dict[str, list[GangBook]] = {}
         self._entries: dict[str, Sequence[VictimEntry]] = {}
-        self._devices: dict[tuple[str, int], Mapping[str, int]] = {}
+        self._devices: dict[tuple[str, float], Mapping[str, int]] = {}
         for gang in gangs:
             if gang.active_count and not gang.is_exempt:
                 self._gangs.setdefault(gang.queue, []).append(gang)
@@ -95,7 +95,7 @@ class VictimQueues:
             )
         return entries
 
-    def count_devices_below(self, queue: str, priority: int) -> Mapping[str, int]:
+    def count_devices_below(self, queue: str, priority: float) -> Mapping[str, int]:
         """Return how many devices what is below a priority has, by node; {} without any such.
 
         Shared ones count as if nobody else had a part of them.

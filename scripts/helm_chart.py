@@ -59,7 +59,10 @@ _LINE = "@line "
 _WITH_CLAIM, _WITH_ACCESS, _WITH_CLASSES, _END = (
     "{{- if not .Values.logs.store }}",
     "{{- if .Values.clusterAccess }}",
-    "{{- if and .Values.clusterAccess .Values.priorityClasses }}",
+    # An upgrade with --reuse-values from a chart without this value has no such key: what is there
+    # stays, for without them the pods that name these classes are refused.
+    '{{- if and .Values.clusterAccess (or (not (hasKey .Values "priorityClasses")) '
+    ".Values.priorityClasses) }}",
     "{{- end }}",
 )
 _LOG_VOLUME = "logs"

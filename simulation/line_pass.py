@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from scheduling.cluster_room import ClusterRoom, Fit, Place
 from scheduling.decision import Action, Refusal
 from scheduling.gangs import SURPLUS_PODS, Candidate, GangBook
-from scheduling.giving_way import ACTIONS, GivingWay, SearchBounds
+from scheduling.giving_way import ACTIONS, GivingWay
 from scheduling.node_shortages import CountPlaced
 from scheduling.queue_turns import QueueTurns, list_deciding
 from scheduling.queues import NoQueue, Queues
 from scheduling.reclaim_rules import ReclaimRules
 from scheduling.refusals import NO_ROOM
 from scheduling.scheduling_pass import PassState, SchedulingPass
+from scheduling.search_bounds import SearchBounds
 from scheduling.shapes import ShapeCounts, ShapeTable
 from scheduling.shortages import ShortageReports
 from scheduling.state import Amounts, PodShape, Preemptibility

@@ -45,7 +45,7 @@ def choose_precision(waiting: int, others: int) -> Precision:
     """
     if waiting <= 60 and waiting + others <= 200:
         return THOROUGH
-    return COARSE if waiting + others <= 2000 else COARSEST
+    return COARSE if waiting + others <= 400 else COARSEST
 
 
 @dataclass(slots=True)
@@ -243,7 +243,8 @@ class Player:
             changes = LinePass(self._plan, self._lines).run(list(self._running.values()))
             self._note_end_of_delay(changes.decide_again_at)
             self._take_over(changes, missing)
-            # What starts changes nothing for others: it is decided again where room has grown.
+            # A real pass may be followed by another that takes from what has just started: that is
+            # left out, as it would cost a pass at each moment. The next moment looks at all.
             if not changes.evicted:
                 return
             self._plan.just_started |= {gang.key for gang, _ in changes.started}

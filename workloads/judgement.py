@@ -60,7 +60,7 @@ class Judgement:
         addresses = source_addresses.find_address_problems(self.spec, is_local=is_local)
         return (
             *(Problem(field, text) for field, text in addresses),
-            *find_refusals(self.spec, self.cluster.can),
+            *find_refusals(self.spec, self.cluster.can, is_stored=self.is_stored),
             *self._pool_problems,
         )
 

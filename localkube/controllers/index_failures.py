@@ -4,7 +4,7 @@ Each pod carries in annotations how often its index had failed before, so the co
 restart: they are read from the pods that are there.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -39,6 +39,8 @@ class IndexFailures:
 
     def __init__(self) -> None:
         self._by_index: dict[int, _Failures] = {}
+        self._delayed: set[int] = set()
+        """The indexes that failed and whose delay was not over when they were listed last."""
 
     @classmethod
     def from_pods(cls, pods: Iterable[Object], rules: Sequence[Object]) -> "IndexFailures":
@@ -65,6 +67,7 @@ class IndexFailures:
         old = self._by_index.get(index)
         if old is None or old.total < failures.total:
             self._by_index[index] = failures
+            self._delayed.add(index)
 
     def build_annotations(self, index: int) -> Mapping[str, str]:
         """Build the annotations of the next pod of an index."""
@@ -82,6 +85,11 @@ class IndexFailures:
             return 0
         due = failures.last_end + find_retry_delay(failures.total)
         return max(0.0, (due - now).total_seconds())
+
+    def list_delayed(self, now: datetime) -> Collection[int]:
+        """Return the indexes whose next pods may not be started yet."""
+        self._delayed = {i for i in self._delayed if self.seconds_until_retry(i, now) > 0}
+        return self._delayed
 
 
 def _read_failures(pod: Object) -> _Failures:

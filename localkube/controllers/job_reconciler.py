@@ -52,6 +52,9 @@ from localkube.tallies import Tally
 COUNTED_FIELDS = ("succeeded", "failed", "completedIndexes", "failedIndexes")
 """The fields of the status that are nowhere else: the pods that they count are released."""
 
+MAX_DELAYED = 4096
+"""How many indexes that wait after a failure are passed over for others, at most."""
+
 LATEST_PODS = 32
 """How many ended pods are read for the delay before another one, which ten already make longest."""
 
@@ -366,16 +369,20 @@ class JobReconciler:
         """Start pods of indexes each of which waits after its own failures only."""
         failures, now = self._load_index_failures(), clock.current_time()
         batch = min(missing, PODS_PER_RECONCILE)
-        delays = {
-            index: failures.seconds_until_retry(index, now)
-            for index in self._find_free_indexes(batch)
-        }
-        ready = [index for index, delay in delays.items() if delay <= 0]
+        delayed_count = sum(
+            index not in self._failed_indexes for index in failures.list_delayed(now)
+        )
+        # Those that wait may be the lowest of all, and hold up no other.
+        free = self._find_free_indexes(batch, min(delayed_count, MAX_DELAYED))
+        delays = {index: failures.seconds_until_retry(index, now) for index in free}
+        ready = [index for index, delay in delays.items() if delay <= 0][:batch]
         for index in ready:
             pod = build_job_pod(self._job, index, failures.build_annotations(index))
             if self._children.create(self._job, PODS, pod) is None:
                 return RETRY_AFTER
-        if ready and missing > batch:
+        if len(ready) == missing:
+            return None
+        if len(ready) == batch:
             return 0
         return min((delay for delay in delays.values() if delay > 0), default=None)
 
@@ -397,13 +404,16 @@ class JobReconciler:
             memory.last_success = max(map(finish_time, pods), default=None)
         return memory.last_success
 
-    def _find_free_indexes(self, count: int) -> Sequence[int]:
-        """Return the lowest indexes that have not succeeded and have no pod that still may."""
+    def _find_free_indexes(self, count: int, more: int = 0) -> Sequence[int]:
+        """Return the lowest indexes that have not succeeded and have no pod that still may.
+
+        The caller knows that there are `count` of them; up to `more` are returned beyond these.
+        """
         pod_indexes, spec = self._memory.pod_indexes, self._spec
         assert pod_indexes is not None
         find = partial(
             pod_indexes.find_free,
-            count,
+            count + more,
             min(spec.completions or 0, MAX_INDEXED),
             self._completed_indexes | self._failed_indexes
             if self._failed_indexes

@@ -18,6 +18,7 @@ from localkube.scheduler.pod_grouping import DISTRIBUTED_KINDS
 from localkube.scheduler.shape_table import ShapeTable
 from localkube.scheduler.task import Task
 from localkube.store import Change
+from scheduling.state import GPU
 
 Key = tuple[str, str]
 Trigger = Callable[[Change], Iterable[Key]]
@@ -51,6 +52,8 @@ class ClusterIndex:
         self.room_grew = True
         """Whether pods that were refused before might be placed now."""
         self._shapes = ShapeTable(lambda: self.nodes)
+        self._oversized_nodes: set[str] = set()
+        """Names of the nodes with more devices than count, which the log has named."""
 
     @property
     def has_changes(self) -> bool:
@@ -137,9 +140,24 @@ class ClusterIndex:
         # Ignore heartbeats.
         if nodes == self.nodes:
             return NO_KEYS
+        self._warn_of_size(name, nodes.get(name))
         self.nodes = dict(sorted(nodes.items()))
         self.room_grew = self.rules_changed = True
         return RUN_PASS
+
+    def _warn_of_size(self, name: str, changed: Node | None) -> None:
+        """Log once for each node that it has more devices than count."""
+        if changed is None:
+            self._oversized_nodes.discard(name)
+        elif changed.device_count > node.MAX_DEVICES and name not in self._oversized_nodes:
+            self._oversized_nodes.add(name)
+            log.warning(
+                "node %s: it offers %d devices (%s), of which pods get %d at most",
+                name,
+                changed.device_count,
+                GPU,
+                node.MAX_DEVICES,
+            )
 
     def _queue_changed(self, change: Change) -> Iterable[Key]:
         name, before = change.record.name, self.queues.get(change.record.name)

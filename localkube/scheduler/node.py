@@ -50,6 +50,11 @@ class Node:
         """How many pods may run at once; None when the node sets no bound."""
         return int(self.allocatable[PODS]) if PODS in self.allocatable else None
 
+    @property
+    def device_count(self) -> int:
+        """How many devices it offers, whether or not all of them count."""
+        return int(self.allocatable.get(GPU, 0))
+
     def build_value(self) -> scheduling.Node:
         """Build the plain value that decisions are made of."""
         allocatable = {

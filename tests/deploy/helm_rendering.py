@@ -78,6 +78,10 @@ def render_template(text: str, root: Object) -> str:
 def _merge(base: Object, changed: Object) -> Object:
     merged = dict(base)
     for name, value in changed.items():
+        if value is None and name in base:
+            # As with Helm: null takes a default away.
+            del merged[name]
+            continue
         is_deep = isinstance(value, dict) and isinstance(merged.get(name), dict)
         merged[name] = _merge(merged[name], value) if is_deep else value
     return merged
@@ -182,12 +186,24 @@ def _evaluate_operand(words: list[str], scope: Scope) -> Any:
         return scope.dot
     if word.startswith("$"):
         return scope.variables[word]
-    assert word.startswith((".Values.", ".Release.")), f"{word} is not understood"
+    assert (word + ".").startswith((".Values.", ".Release.")), f"{word} is not understood"
     value = scope.dot
     for name in word[1:].split("."):
-        # What has no value in values.yaml is a mistake.
+        if name not in value:
+            # A release may have the values of an older chart; what has none here is a mistake.
+            assert _has_default(word), f"{word} has no value in values.yaml"
+            return None
         value = value[name]
     return value
+
+
+def _has_default(word: str) -> bool:
+    value: Any = {"Values": default_values()}
+    for name in word[1:].split("."):
+        if name not in value:
+            return False
+        value = value[name]
+    return True
 
 
 def _to_text(value: Any) -> str:
@@ -235,12 +251,14 @@ def _refuse_values(sentence: str) -> Any:
 _FUNCTIONS: dict[str, Any] = {
     "and": lambda *values: all(values),
     "fail": _refuse_values,
+    "hasKey": lambda values, name: name in values,
     "kindIs": lambda kind, value: _find_kind(value) == kind,
     "ternary": lambda one, other, is_one: one if is_one else other,
     "toJson": json.dumps,
     "has": lambda value, values: value in values,
     "list": lambda *values: list(values),
     "not": lambda value: not value,
+    "or": lambda *values: any(values),
     "printf": lambda text, *values: text % values,
     "required": _require_value,
     "quote": lambda value: json.dumps(_to_text(value)),

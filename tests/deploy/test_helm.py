@@ -148,6 +148,13 @@ def test_a_cluster_that_has_the_priority_classes_keeps_its_own() -> None:
     assert {"ClusterRole", "ClusterRoleBinding"} <= kinds
 
 
+def test_a_release_whose_values_are_older_than_that_of_the_priority_classes_keeps_them() -> None:
+    """An upgrade with --reuse-values has no key of a value that has come since."""
+    usual = of_kind(render_chart(), "PriorityClass")
+    assert usual
+    assert of_kind(render_chart(priorityClasses=None), "PriorityClass") == usual
+
+
 def test_each_release_prepares_the_database_with_a_job_of_its_own() -> None:
     [path] = (CHART / "templates").glob("job.yaml")
     release = {"Namespace": "muster", "Revision": 7}

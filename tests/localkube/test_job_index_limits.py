@@ -115,6 +115,31 @@ def test_each_index_waits_after_its_own_failures_only(stage: Stage) -> None:
     assert sorted(find_running(stage)) == [0, 1, 2]
 
 
+def test_many_indexes_that_wait_hold_up_no_other(stage: Stage) -> None:
+    submit(stage, backoffLimitPerIndex=5, completions=40, parallelism=12)
+    for index in range(12):
+        end(stage, index, 1)
+    assert sorted(find_running(stage)) == list(range(12, 24))
+    stage.settle(10)
+    end(stage, 20, 0)
+    assert sorted(find_running(stage)) == [0, *range(12, 20), *range(21, 24)]
+    for index in (0, *range(12, 20), *range(21, 24)):
+        end(stage, index, 1)
+    assert sorted(find_running(stage)) == [*range(1, 12), 24]
+
+
+def test_at_the_end_of_a_job_the_indexes_that_wait_start_when_their_time_has_come(
+    stage: Stage,
+) -> None:
+    submit(stage, backoffLimitPerIndex=5, completions=12, parallelism=12)
+    for index in range(12):
+        end(stage, index, 1)
+    stage.settle(9)
+    assert find_running(stage) == {}
+    stage.settle(1)
+    assert sorted(find_running(stage)) == list(range(12))
+
+
 def test_a_clock_that_was_set_back_delays_no_index() -> None:
     failures, failed_pod = IndexFailures(), pod({COMPLETION_INDEX: "0"})
     failed_pod["metadata"]["creationTimestamp"] = clock.format_time(START)

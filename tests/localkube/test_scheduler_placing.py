@@ -1,5 +1,6 @@
 """Where pods get their place: gangs, devices and their shares, order, and what a restart finds."""
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -367,3 +368,18 @@ def test_a_label_that_changes_changes_where_the_next_pod_goes(bench: Bench) -> N
     bench.pod("q", {"cpu": "1"}, affinity=prefer((100, "new", "Exists")))
     bench.settle()
     assert node_of(bench, "q") == "b"
+
+
+def test_the_log_says_once_of_a_node_that_it_offers_more_devices_than_count(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        add_node(bench, "huge", 2000, {})
+        bench.settle()
+        bench.objects.modify(
+            NODES, "", "huge", lambda node: node["spec"].update(unschedulable=True)
+        )
+        bench.settle()
+    assert caplog.messages == [
+        "node huge: it offers 2000 devices (nvidia.com/gpu), of which pods get 1024 at most"
+    ]

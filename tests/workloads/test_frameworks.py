@@ -233,6 +233,7 @@ def test_a_variable_that_only_trainer_sets_can_be_chosen_elsewhere() -> None:
     assert find_refusals(spec, OPERATOR) == ()
     (problem,) = find_refusals(spec, TRAINER)
     assert problem.text.startswith("The environment variable DMLC_TASK_ID is set by Kubeflow")
+    assert find_refusals(spec, TRAINER, is_stored=True) == ()
 
 
 SHARED = {"portion": Gpus(1, portion=Gpus(1).portion), "memory": Gpus(1, memory="2Gi")}

@@ -10,6 +10,7 @@ from console.errors import Clash, Invalid, Noncompliant
 from environments.models import Policy
 from tests.cast import Cast, a_spec
 from workloads.judgement import judge_stored, judge_submission
+from workloads.specs import Environment, Framework, Setup, Variable
 
 pytestmark = pytest.mark.django_db
 
@@ -59,6 +60,20 @@ def test_what_was_accepted_is_judged_as_it_is(cast: Cast) -> None:
 def test_rules_that_came_since_do_not_hold_for_what_was_accepted(cast: Cast) -> None:
     spec = replace(a_spec(cast.team_a), name="NOT A NAME")
     judge_stored(spec, cast.team_a, cast.cluster).require_acceptable()
+
+
+def test_what_ran_with_a_variable_that_trainer_overwrites_runs_again(cast: Cast) -> None:
+    cluster = cast.team_a.cluster
+    cluster.capabilities = {
+        "served": ["trainer.kubeflow.org/v1alpha1/trainjobs"],
+        "runtimes": [{"name": "xgboost", "framework": "xgboost", "scheduler": ""}],
+        "trainjob_fields": ["runtimePatches"],
+    }
+    environment = Environment("train:1", variables=(Variable("DMLC_TASK_ID", "0"),))
+    spec = a_spec(cast.team_a, framework=Framework.XGBOOST, setup=Setup(environment))
+    judge_stored(spec, cast.team_a, cluster).require_acceptable()
+    with pytest.raises(Invalid, match="DMLC_TASK_ID is set by Kubeflow Trainer"):
+        judge_submission(spec, cast.team_a).require_acceptable()
 
 
 def test_a_disabled_cluster_accepts_nothing(cast: Cast) -> None:

@@ -59,15 +59,20 @@ def describe_unavailable(framework: Framework, capabilities: Capabilities) -> st
     )
 
 
-def find_refusals(spec: Spec, capabilities: Capabilities) -> Sequence[Problem]:
+def find_refusals(
+    spec: Spec, capabilities: Capabilities, *, is_stored: bool = False
+) -> Sequence[Problem]:
     """Return what a cluster cannot do of a valid spec, each with what would work.
 
-    Empty for a cluster whose discovery was never read.
+    Empty for a cluster whose discovery was never read. With `is_stored` the spec was accepted
+    earlier: what the cluster only ignores of it is no refusal.
     """
-    return tuple(_iterate_refusals(spec, capabilities))
+    return tuple(_iterate_refusals(spec, capabilities, is_stored=is_stored))
 
 
-def _iterate_refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:
+def _iterate_refusals(
+    spec: Spec, capabilities: Capabilities, *, is_stored: bool
+) -> Iterator[Problem]:
     if (
         spec.is_distributed
         and spec.framework is not None
@@ -78,7 +83,7 @@ def _iterate_refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Proble
     yield from _find_gpu_refusals(spec, capabilities)
     target = choose_target(spec, capabilities)
     if target.shape is JobShape.NODES:
-        yield from trainjob.find_refusals(spec, capabilities)
+        yield from trainjob.find_refusals(spec, capabilities, is_stored=is_stored)
 
 
 def _find_gpu_refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:

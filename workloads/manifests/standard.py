@@ -10,7 +10,9 @@ from workloads.specs import RestartPolicy, Spec
 def build_disruption_rule() -> Object:
     """Build the rule of a Job by which a pod that was taken from it counts as no failure.
 
-    Otherwise each preemption or drained node would cost a try of the backoff limit.
+    Otherwise each preemption or drained node would cost a try of the backoff limit. Beside any
+    such rule Kubernetes replaces pods only once they have failed (podReplacementPolicy Failed): the
+    pod of a lost node is replaced when the node comes back, or when somebody deletes the node.
     """
     return {
         "action": "Ignore",

@@ -115,7 +115,9 @@ def _build_patch(spec: Spec, identity: Identity, kind: JobKind) -> Object:
     return {"name": kind.container, "template": {"spec": {"template": template}}}
 
 
-def find_refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:
+def find_refusals(
+    spec: Spec, capabilities: Capabilities, *, is_stored: bool = False
+) -> Iterator[Problem]:
     """Yield what a TrainJob cannot express of a spec."""
     if PATCHES not in capabilities.trainjob_fields:
         yield Problem(
@@ -144,7 +146,9 @@ def find_refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:
                 f"{_describe_remedy('the training operator (v1)')}"
             ),
         )
-    yield from _find_reserved_variables(spec)
+    if not is_stored:
+        # Trainer overwrites them without a word, and what ran with them runs again.
+        yield from _find_reserved_variables(spec)
     longest = LONGEST_NAME - len(str(spec.pod_count - 1)) + 1
     if len(spec.name) > longest:
         yield Problem(
@@ -157,7 +161,7 @@ def find_refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:
 
 
 def _find_reserved_variables(spec: Spec) -> Iterator[Problem]:
-    """Yield the person's environment variables that the runtime refuses or overwrites."""
+    """Yield the person's environment variables that Trainer overwrites."""
     reserved = spec.framework.adapter.runtime_variables if spec.framework else frozenset()
     for index, variable in enumerate(spec.setup.environment.variables):
         if variable.name in reserved:
