@@ -11,7 +11,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from muster_delivery.notebook.cell_code import IncludedCell, collect_code
+from muster_delivery.notebook.cell_code import (
+    IncludedCell,
+    collect_code,
+    place_cell,
+    select_definitions,
+)
 from muster_delivery.notebook.errors import NotebookError
 from muster_delivery.notebook.payload import LARGEST_ARGUMENT, build_arguments
 
@@ -119,18 +124,57 @@ CACHED = "import functools\nTEXT = 'a\u2028b\x0cc'\n@functools.cache\ndef f():\n
         (["A = 1"], f"'Words.'\n{FUTURE}; B = 2\nprint(A + B)", "3"),
         ([CACHED], "print(f())", "7"),
         (["rows = [n for n in (1, 2)]", "n = 5", "more = {n for n in (1, 2)}"], "print(n)", "5"),
+        (["n = 5"], "rows = [n for n in (1, 2)]\nprint(n, {n: n for n in rows})", "5 {1: 1, 2: 2}"),
+        (["loaded = str(1)"], "print([loaded for loaded in (1,)])", "[1]"),
         (["loaded = str(1)"], "for loaded in (1,):\n    print(loaded)", "1"),
         (["async def f(): return 8"], "import asyncio\nprint(asyncio.run(f()))", "8"),
         (["LOW, (HIGH, _top) = 1, (2, 3)"], "print(LOW + HIGH + _top)", "6"),
         (["import xml.dom.minidom, os", "import xml"], "print(xml.dom.minidom.Text.nodeType)", "3"),
         (["class A:\n    b = 1", "def change(): A.b = 2"], "print(A.b)", "1"),
         (["class Box:\n\tsize = 3"], "print(Box.size)", "3"),
+        (["FIRST, *REST = [1, 2, 3]"], "print(FIRST, REST)", "1 [2, 3]"),
+        (["LOW, *_, (_, HIGH) = 1, (2, 3)"], "print(LOW, HIGH, _)", "1 3 2"),
+        (["*MOST, LAST = 'abc'"], "print(MOST, LAST)", "['a', 'b'] c"),
     ],
 )
 def test_a_cell_means_in_the_workload_what_it_means_here(
     cells: list[str], cell: str, printed: str
 ) -> None:
     assert run_after(cells, cell) == printed
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "for epoch in range(2):\n    total = 0\n    for step in (1, 2):\n        total += step\n"
+        "print(total)",
+        "if True:\n    def count():\n        total = 1\n        total += 2\n        return total\n"
+        "    total = count()\nprint(total)",
+        "if True:\n    class Sum:\n        total = 1\n        total += 2\n"
+        "    total = Sum.total\nprint(total)",
+        "with open(__import__('os').devnull) as file:\n    total = 1\n    total += 2\nprint(total)",
+        "try:\n    total = 1\nfinally:\n    total += 2\nprint(total)",
+        "for total in (2,):\n    total += 1\nprint(total)",
+        "if (total := 1) and total < 2:\n    total += 2\nprint(total)",
+    ],
+)
+def test_a_name_that_a_block_binds_before_is_not_that_of_the_notebook(cell: str) -> None:
+    # Run here once, the cell leaves the name in the notebook.
+    assert run_after([cell], cell) == "3"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "for step in (1, 2):\n    loaded += step\n    loaded = 0",
+        "if loaded:\n    loaded = 1\nelse:\n    loaded += 1",
+        "if False:\n    loaded = 1\nelse:\n    loaded += 1",
+        "while (loaded := loaded - 1):\n    pass",
+    ],
+)
+def test_a_name_that_a_block_reads_before_is_that_of_the_notebook(cell: str) -> None:
+    with pytest.raises(NotebookError, match="names loaded, a value"):
+        collect_code(cell, CELLS, (), KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +216,129 @@ def test_a_later_definition_than_the_included_one_is_refused() -> None:
         collect_code("print(SIZES)", cells, [IncludedCell(source, 1)], known)
     code = collect_code("print(SIZES)", cells, [IncludedCell(source, 2)], known)
     assert run_script(code) == "[0, 1, 2]"
+
+
+def test_a_refusal_names_the_marked_cell_that_it_is_about() -> None:
+    included = [IncludedCell("# sizes\nSIZES = [loaded]", len(CELLS))]
+    words = "The cell “sizes”, which is marked with %%muster_include, names loaded, a value"
+    with pytest.raises(NotebookError, match=words):
+        collect_code("print(SIZES)", CELLS, included, KNOWN)
+
+
+def test_a_marked_cell_that_is_run_again_stays_before_those_that_need_it() -> None:
+    first, second = (
+        IncludedCell("# sizes\nSIZES = [1]"),
+        IncludedCell("# total\nTOTAL = sum(SIZES)"),
+    )
+    again = IncludedCell("# sizes\nSIZES = [1, 2]")
+    included = place_cell(place_cell([first], second), again)
+    assert included == [again, second]
+    assert run_script(collect_code("print(TOTAL)", [], included, {})) == "3"
+
+
+@pytest.mark.parametrize("again", ["# sizes\nSIZES = [TOTAL]", "# sizes\nTOTAL = 5"])
+def test_a_marked_cell_that_is_run_again_comes_after_those_whose_names_it_has(again: str) -> None:
+    included = [IncludedCell("# sizes\nSIZES = [1]"), IncludedCell("# total\nTOTAL = 4")]
+    placed = place_cell(included, IncludedCell(again))
+    assert [each.key for each in placed] == ["total", "sizes"]
+
+
+MARKED = """
+import os, math as m
+import xml.dom.minidom
+from json import dumps as write
+SIZE, RATES = 2, {'lr': 1}
+def half(x): return x / 2
+"""
+
+
+def collect_with_marked(later: Sequence[str], cell: str) -> str:
+    """Return the code of a cell after a marked one, and later ones that run to their end."""
+    included = [IncludedCell(MARKED, 1)]
+    return collect_code(cell, ["mark()", *later], included, run_cells([MARKED, *later]))
+
+
+@pytest.mark.parametrize(
+    ("later", "cell", "printed"),
+    [
+        (["import math as m  # again"], "print(round(m.pi))", "3"),
+        (["import os, sys"], "print(os.sep)", "/"),
+        (["import xml"], "print(xml.dom.minidom.Text.nodeType)", "3"),
+        (["from json import loads, dumps as write"], "print(write(1))", "1"),
+        (["SIZE, RATES = 2, {'lr': 1}"], "print(SIZE, RATES)", "2 {'lr': 1}"),
+        (["SIZE = 2", "RATES = dict(lr=1)"], "print(SIZE, RATES)", "2 {'lr': 1}"),
+        (["SIZE = 9", "SIZE = 2"], "print(SIZE)", "2"),
+        (["def half(x):\n    return x / 2"], "print(half(4))", "2.0"),
+        (["def half(x): return 0", "def half(x): return x / 2"], "print(half(4))", "2.0"),
+    ],
+)
+def test_a_later_definition_that_means_the_same_as_the_included_one_is_none(
+    later: list[str], cell: str, printed: str
+) -> None:
+    assert run_script(collect_with_marked(later, cell)) == printed
+
+
+@pytest.mark.parametrize(
+    ("later", "name"),
+    [
+        ("import cmath as m", "m"),
+        ("from json import loads as write", "write"),
+        ("import xml.etree.ElementTree", "xml"),
+        ("SIZE = 3", "SIZE"),
+        ("SIZE += 1", "SIZE"),
+        ("def half(x): return x // 2", "half"),
+        ("half = str", "half"),
+    ],
+)
+def test_a_later_definition_that_means_something_else_is_refused(later: str, name: str) -> None:
+    with pytest.raises(NotebookError, match=f"names {name}, which a later cell defines anew"):
+        collect_with_marked([later], f"print({name})")
+
+
+@pytest.mark.parametrize(
+    ("marked", "later"),
+    [
+        ("KEPT = []\nKEPT.append(1)", "KEPT = []"),
+        ("KEPT = {}\nKEPT['lr'] = 1", "KEPT = {}"),
+        ("class KEPT: lr = 1\nKEPT.lr = 2", "class KEPT: lr = 1"),
+        ("KEPT = 1\nKEPT += 1", "KEPT = 1"),
+    ],
+)
+def test_the_same_definition_without_its_changes_is_another(marked: str, later: str) -> None:
+    included = [IncludedCell(marked, 1, select_definitions(marked, run_cells([marked])))]
+    with pytest.raises(NotebookError, match="names KEPT, which a later cell defines anew"):
+        collect_code("print(KEPT)", ["mark()", later], included, run_cells([marked, later]))
+
+
+@pytest.mark.parametrize(
+    ("marked", "later", "printed"),
+    [
+        ("RATES = {'lr': 1}", "RATES['lr'] = 2", "{'lr': 2}"),
+        ("RATES = [1]", "RATES.append(2)", "[1, 2]"),
+        ("class RATES: lr = 1", "RATES.__doc__ = 'changed'", "<class '__main__.RATES'>"),
+    ],
+)
+def test_a_change_of_what_a_marked_cell_defines_must_be_marked_too(
+    marked: str, later: str, printed: str
+) -> None:
+    known, cells = run_cells([marked, later]), ["mark()", later]
+    included = [IncludedCell(marked, 1)]
+    with pytest.raises(NotebookError, match=r"names RATES, .* has changed since"):
+        collect_code("print(RATES)", cells, included, known)
+    included.append(IncludedCell(later, 2))
+    assert run_script(collect_code("print(RATES)", cells, included, known)) == printed
+
+
+def test_a_later_cell_that_failed_before_its_definitions_defines_nothing() -> None:
+    known = run_cells([MARKED])
+    later = "1 / 0\nSIZE = 3\ndef half(x): return 0\nm = None"
+    included = [IncludedCell(MARKED, 1, select_definitions(MARKED, known))]
+    cell = "print(SIZE, half(4), round(m.pi))"
+    code = collect_code(cell, ["mark()", later], included, known)
+    assert run_script(code) == "2 2.0 3"
+    known["half"] = str
+    with pytest.raises(NotebookError, match="names half, which a later cell defines anew"):
+        collect_code(cell, ["mark()", later], included, known)
 
 
 def test_arguments_run_the_code_as_a_script() -> None:

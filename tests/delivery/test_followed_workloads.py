@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from muster_delivery.notebook import pod_log, shown_lines
+from muster_delivery.notebook import pod_log
 from muster_delivery.notebook.connection import RefusedByServer, RestConnection, open_connection
 from muster_delivery.notebook.errors import NotebookError
 from muster_delivery.notebook.following import WorkloadFollower
@@ -189,10 +189,9 @@ def test_nothing_of_an_interrupted_cell_goes_on() -> None:
     eventually(lambda: set(threading.enumerate()) <= before)
 
 
-def test_a_log_that_is_too_long_for_a_notebook_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shown_lines, "MOST_CHARACTERS", 30)
+def test_a_log_that_is_too_long_for_a_notebook_is_cut() -> None:
     shown: list[str] = []
-    lines = ShownLines(shown.append, "its page")
+    lines = ShownLines(shown.append, "its page", most_characters=30)
     for number in range(1000):
         lines.add(f"line {number}")
     assert shown[:4] == ["line 0", "line 1", "line 2", "line 3"]
@@ -201,6 +200,37 @@ def test_a_log_that_is_too_long_for_a_notebook_is_cut(monkeypatch: pytest.Monkey
     lines.finish()
     assert shown[5] == "896 lines are left out here."
     assert shown[6:] == [f"line {number}" for number in range(900, 1000)]
+
+
+def test_a_log_whose_end_does_not_come_is_said_to_miss_it_however_long_it_is() -> None:
+    is_read, is_closed = threading.Event(), threading.Event()
+
+    def answer(path: str, query: Query) -> Answered:
+        if path == "":
+            return 200, {"phase": "Completed" if is_read.is_set() else "Running"}, {}
+        if path == "/pods":
+            return 200, {"pods": [{"id": "u", "name": "p", "rank": 0, "attempt": 1}]}, {}
+        if query.get("sinceTime"):
+            # The log goes on, and nothing further of it comes.
+            is_read.set()
+            is_closed.wait()
+        return 200, "2026-01-01T00:00:01.5Z a line\n" * 20, {"X-Log-Run": "0"}
+
+    lines: list[str] = []
+    with run_server(answer) as connection:
+        WorkloadFollower(
+            connection,
+            "w1",
+            show_status=lambda status: None,
+            show_line=lines.append,
+            late_seconds=0.1,
+            most_characters=30,
+        ).follow()
+        is_closed.set()
+    assert lines[:4] == ["a line"] * 4
+    assert "longer than a notebook can hold" in lines[4]
+    assert lines[5:-1] == ["a line"] * 16
+    assert lines[-1] == "The end of a log did not come: its page may show more of it."
 
 
 def test_a_project_is_found_among_any_number() -> None:
@@ -237,7 +267,13 @@ CELLS = [
     "%%muster --gpus 1\nimport asyncio\nawait asyncio.sleep(0)",
     "%muster_stop",
     "%muster_stop w1",
-    "%%muster --gpus 1\nprint('done')\nexit()",
+    "%%muster_include\n!pip list",
+    "%%muster_include\nfound = !ls\nprint('ran')",
+    "%%muster_include\nimport asyncio\nawait asyncio.sleep(0)",
+    "%%muster_include\nthis is no code",
+    "%%muster_include\nimport math as m",
+    "import math as m",
+    "%%muster --gpus 1\nprint('done', round(m.pi))\nexit()",
 ]
 
 
@@ -246,12 +282,19 @@ def test_a_kernel_says_what_a_cell_cannot_be(tmp_path: Path) -> None:
         stub.warnings = ["No node has so many GPUs."]
         variables = {"MUSTER_SERVER": stub.url, "MUSTER_TOKEN": TOKEN}
         outputs = execute_cells(CELLS, tmp_path, variables)
-    timed, command, waiting, no_id, stopped, warned = outputs[2:]
+    timed, command, waiting, no_id, stopped = outputs[2:7]
+    *included, no_code, _, _, warned = outputs[7:]
     assert "The cell names train, a value of this notebook" in timed
     assert "The cell has a command of the notebook" in command
     assert "asyncio.run" in waiting
     assert "Say which workload" in no_id
     assert "w1 stops." in stopped
+    for refused, words in zip(included, (command, command, waiting), strict=True):
+        # The refusal is the same as that of a submitted cell, and nothing was run.
+        assert refused.splitlines()[-1] == words.splitlines()[-1]
+        assert "ran" not in refused.splitlines()
+    assert "SyntaxError" in no_code
+    assert "done 3" in warned
     assert "Warning: No node has so many GPUs." in warned
     assert "phase='Completed'" in warned
     assert len(stub.bodies) == 1

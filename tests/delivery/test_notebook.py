@@ -99,6 +99,21 @@ def test_an_interrupted_cell_leaves_the_workload_running(tmp_path: Path) -> None
     assert outputs[4] == "'Running'"
 
 
+def test_a_marked_cell_that_is_run_again_keeps_its_place(tmp_path: Path) -> None:
+    sizes = "%%muster_include\nSIZES = [1, 2]"
+    cells = [
+        "%load_ext muster_delivery",
+        sizes,
+        "%%muster_include\nTOTAL = sum(SIZES)",
+        sizes,
+        "%%muster --gpus 1\nprint('in all', TOTAL)",
+    ]
+    with RestStub() as stub:
+        variables = {"MUSTER_SERVER": stub.url, "MUSTER_TOKEN": TOKEN}
+        outputs = execute_cells(cells, tmp_path, variables)
+    assert "in all 3" in outputs[-1]
+
+
 def write_login(folder: Path, server: str, *, ends: float) -> None:
     """Write the files that `muster login` leaves."""
     context = {"server": server, "project": "team-a", "ca_file": ""}

@@ -11,7 +11,9 @@ import ast
 import builtins
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from muster_delivery.notebook.errors import NotebookError
@@ -35,11 +37,13 @@ _CHANGED = (
     "mark the cell that changes it with %%muster_include."
 )
 _REDEFINED = (
-    "which a later cell defines anew than the one that is marked with %%muster_include. Mark the "
+    "which a later cell defines anew, after the one that is marked with %%muster_include. Mark the "
     "later one, too."
 )
 _NOTEBOOK = "which only a notebook has: the workload runs the cell as a script."
 _MISSING = object()
+_CONTAINERS = (list, dict, set)
+"""What of all that can be written out can be changed in place."""
 _PORTABLE = (
     ast.FunctionDef,
     ast.AsyncFunctionDef,
@@ -56,6 +60,13 @@ class IncludedCell:
 
     source: str
     cell_count: int = 0
+    definitions: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    """What `select_definitions` returned when it had been run."""
+
+    @property
+    def key(self) -> str:
+        """Return its first line: a comment with its name, or with the first line of the cell."""
+        return self.source.partition("\n")[0].removeprefix("# ")
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,20 @@ class _Definition:
     """Whether it is a class or a function, whose attributes a later cell may set."""
     is_import: bool = False
     """Whether it imports modules by their own names."""
+    is_constant: bool = False
+    """Whether it writes out the very value that the notebook has now."""
+
+
+def select_definitions(cell: str, known: Mapping[str, object]) -> dict[str, object]:
+    """Return the modules, functions and classes that a cell has given a name.
+
+    Only these tell later whether the name was defined anew: values may be large, and are not kept.
+    """
+    return {
+        name: known[name]
+        for name in list_bound_names(cell)
+        if isinstance(known.get(name), (ModuleType, FunctionType, type))
+    }
 
 
 def collect_code(
@@ -85,30 +110,49 @@ def collect_code(
     """
     parsed = [(each, *_parse_statements(each)) for each in earlier_cells]
     futures = [each for _, found, _ in parsed for each in found]
+    whole = [(_describe_marked(each), each.source) for each in included]
     sources = []
-    for each in (*(one.source for one in included), cell):
-        found, rest = split_future_imports(each)
+    for who, source in [*whole, ("The cell", cell)]:
+        found, rest = split_future_imports(source)
         futures += found
-        sources.append(rest.strip("\n"))
+        sources.append((who, rest.strip("\n")))
     newest, stars = _find_newest(parsed, known)
     managed = {name for each in included for name in list_free_names(each.source)}
     own = {name for each in included for name in list_bound_names(each.source)}
-    later = _list_later_names(included, earlier_cells)
+    own_problems = _find_own_problems(included, parsed, known)
     usable = {
         name: _forgive_change(each) if name in managed else each
         for name, each in newest.items()
         if name not in own
     }
-    taken = _TakenDefinitions(usable, own, later, _Unknown(known, stars))
-    for source in sources:
-        taken.add_needs(source)
-    star_sources = [source for source, _ in stars]
-    parts = [*dict.fromkeys(futures), *dict.fromkeys(star_sources), *taken.sources, *sources]
+    taken = _TakenDefinitions(usable, own, own_problems, _UndefinedNames(known, stars))
+    for who, source in sources:
+        taken.add_needs(source, who)
+    imports = [*dict.fromkeys(futures), *dict.fromkeys(source for source, _ in stars)]
+    parts = [*imports, *taken.sources, *(source for _, source in sources)]
     return "\n\n".join(parts) + "\n"
 
 
-class _Unknown:
-    """What the notebook knows, and none of its cells defines."""
+def place_cell(included: Sequence[IncludedCell], cell: IncludedCell) -> list[IncludedCell]:
+    """Return the included cells with one more, or with one that was run again in its place.
+
+    Cells after it may need what it defines. It comes last where it names what they define.
+    """
+    keys = [each.key for each in included]
+    others = [each for each in included if each.key != cell.key]
+    place = keys.index(cell.key) if cell.key in keys else len(others)
+    names = {*list_free_names(cell.source), *list_bound_names(cell.source)}
+    if any(names & set(list_bound_names(each.source)) for each in others[place:]):
+        place = len(others)
+    return [*others[:place], cell, *others[place:]]
+
+
+def _describe_marked(cell: IncludedCell) -> str:
+    return f"The cell “{cell.key}”, which is marked with %%muster_include,"
+
+
+class _UndefinedNames:
+    """The names that the notebook knows, and none of its cells defines."""
 
     def __init__(self, known: Mapping[str, object], stars: Sequence[tuple[str, str]]) -> None:
         self._known = known
@@ -135,36 +179,39 @@ class _TakenDefinitions:
         self,
         newest: Mapping[str, _Definition],
         own: set[str],
-        later: set[str],
-        unknown: _Unknown,
+        own_problems: Mapping[str, str],
+        undefined: _UndefinedNames,
     ) -> None:
         self._newest = newest
         self._own = own
-        self._later = later
-        self._unknown = unknown
+        self._own_problems = own_problems
+        self._undefined = undefined
         self._seen: set[_Definition] = set()
         self.sources: list[str] = []
 
-    def add_needs(self, source: str) -> None:
-        """Take what a source names. Raises NotebookError for a value of the notebook."""
+    def add_needs(self, source: str, who: str) -> None:
+        """Take what a source names. Raises NotebookError for a value of the notebook.
+
+        `who` begins the words of a refusal.
+        """
         for name in list_free_names(source):
             definition = self._newest.get(name)
             # Functions that call each other are found again here.
             if definition in self._seen:
                 continue
             if problem := self._find_problem(name, definition):
-                raise NotebookError(f"The cell names {name}, {problem}")
+                raise NotebookError(f"{who} names {name}, {problem}")
             if definition is not None:
                 self._seen.add(definition)
-                self.add_needs(definition.source)
+                self.add_needs(definition.source, who)
                 self.sources.append(definition.source)
 
     def _find_problem(self, name: str, definition: _Definition | None) -> str:
         """Return why a name cannot go along; "" where it can."""
         if name in self._own:
-            return _REDEFINED if name in self._later else ""
+            return self._own_problems.get(name, "")
         if definition is None:
-            return self._unknown.find_problem(name)
+            return self._undefined.find_problem(name)
         return definition.problem
 
 
@@ -217,7 +264,8 @@ def _define(cell: str, statement: ast.stmt, known: Mapping[str, object]) -> _Def
     except SyntaxError:
         return _Definition(source, frozenset())
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        return _Definition(source, names, _find_value_problem(statement, names, known))
+        problem = _find_value_problem(statement, names, known)
+        return _Definition(source, names, problem, is_constant=not problem)
     return _Definition(
         source,
         names,
@@ -245,8 +293,16 @@ def _pair(target: ast.expr, value: Any) -> Iterator[tuple[str, object]]:
     """Yield each name of a target with its part of the value."""
     if isinstance(target, ast.Name):
         yield target.id, value
+    elif isinstance(target, ast.Starred):
+        yield from _pair(target.value, value)
     elif isinstance(target, (ast.Tuple, ast.List)):
-        for inner, part in zip(target.elts, value):
+        parts = list(value)
+        for number, inner in enumerate(target.elts):
+            if isinstance(inner, ast.Starred):
+                # It takes what the targets after it leave.
+                end = len(parts) - (len(target.elts) - number - 1)
+                parts[number:end] = [parts[number:end]]
+        for inner, part in zip(target.elts, parts):
             yield from _pair(inner, part)
 
 
@@ -279,14 +335,81 @@ def _forgive_change(definition: _Definition) -> _Definition:
     return replace(definition, problem="") if definition.problem == _CHANGED else definition
 
 
-def _list_later_names(included: Sequence[IncludedCell], cells: Sequence[str]) -> set[str]:
-    """Return the names of included cells that later cells define anew."""
-    bound = {name: each.cell_count for each in included for name in list_bound_names(each.source)}
-    first = min(bound.values(), default=len(cells))
-    return {
-        name
-        for number, cell in enumerate(cells[first:], first)
-        for statement in _parse_statements(cell)[1]
-        for name in _define(cell, statement, {}).names
-        if number >= bound.get(name, len(cells))
+def _find_own_problems(
+    included: Sequence[IncludedCell], parsed: Sequence[_Parsed], known: Mapping[str, object]
+) -> dict[str, str]:
+    """Return why names of included cells mean something else since a later cell, by name."""
+    sources = [(each.source, *_parse_statements(each.source)) for each in included]
+    own, _ = _find_newest(sources, known)
+    bound = [(name, each) for each in included for name in list_bound_names(each.source)]
+    last = {name: each for name, each in bound if name in own}
+    altered = _list_altered_names(sources, known)
+    problems = {}
+    for cell in included:
+        names = {name for name, each in last.items() if each is cell}
+        later = parsed[cell.cell_count :]
+        for name in names - altered:
+            if _is_changed(name, own[name], later, known):
+                problems[name] = _CHANGED
+        # Where a later cell failed before it came to its definition, the object is still there.
+        same = {name for name, each in cell.definitions.items() if known.get(name) is each}
+        for name, newest in _find_newest(later, known)[0].items():
+            # A further submodule is imported into the same module.
+            if name not in names or (name in same and not newest.is_import):
+                continue
+            if name in altered or not _means_the_same(name, newest, own[name]):
+                problems[name] = _REDEFINED
+    return problems
+
+
+def _is_changed(
+    name: str, own: _Definition, later: Sequence[_Parsed], known: Mapping[str, object]
+) -> bool:
+    """Tell whether a later cell has changed in place what an included one defines."""
+    if own.is_changeable:
+        return any(
+            name in list_changed_names(each) for _, _, statements in later for each in statements
+        )
+    return own.problem == _CHANGED and isinstance(known[name], _CONTAINERS)
+
+
+def _list_altered_names(sources: Sequence[_Parsed], known: Mapping[str, object]) -> set[str]:
+    """Return the names of what cells may change in place after they have defined it."""
+    statements = [each for _, _, found in sources for each in found]
+    read = {
+        node.id
+        for each in statements
+        for node in ast.walk(each)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }
+    changed = {name for each in statements for name in list_changed_names(each)}
+    return changed | {name for name in read if isinstance(known.get(name), _CONTAINERS)}
+
+
+def _means_the_same(name: str, later: _Definition, own: _Definition) -> bool:
+    """Tell whether a name means what the included definition says, whatever a later one says."""
+    # A later one of another value has failed before, or was itself defined anew.
+    if own.is_constant:
+        return True
+    if later.problem == _VALUE:
+        return False
+    return set(_list_meanings(name, later.source)) <= set(_list_meanings(name, own.source))
+
+
+def _list_meanings(name: str, source: str) -> Iterator[str]:
+    """Yield what a source binds a name to: each import by itself, and other statements whole."""
+    for statement in ast.parse(source).body:
+        if not isinstance(statement, (ast.Import, ast.ImportFrom)):
+            yield ast.dump(statement)
+            continue
+        for each in statement.names:
+            first, *rest = each.name.split(".")
+            if (each.asname or first) != name:
+                continue
+            if isinstance(statement, ast.ImportFrom):
+                yield f"from {'.' * statement.level}{statement.module} import {each.name}"
+            elif each.asname:
+                yield f"import {each.name} as {name}"
+            else:
+                # `import a.b` does what `import a` does, too.
+                yield from accumulate([f"import {first}", *rest], "{}.{}".format)

@@ -88,14 +88,15 @@ class RestConnection:
         self,
         path: str,
         query: Mapping[str, str],
-        take_run: Callable[[int | None], None] = lambda run: None,
+        on_run: Callable[[int | None], None] = lambda run: None,
     ) -> Iterator[str]:
-        """Yield the lines of an answer while they come; `take_run` gets the run of a log before.
+        """Yield the lines of an answer while they come.
 
-        Raises as `call` does, and SilentAnswer.
+        Before them, `on_run` is called with the run of the container whose log it is. Raises as
+        `call` does, and SilentAnswer.
         """
         with self._open("GET", path, None, query) as answer:
-            take_run(_parse_run(answer.headers.get(RUN_HEADER) or ""))
+            on_run(_parse_run(answer.headers.get(RUN_HEADER) or ""))
             while True:
                 try:
                     line = answer.readline(LONGEST_LINE)

@@ -12,7 +12,7 @@ from typing import Any
 
 from muster_delivery.notebook.connection import RefusedByServer, RestConnection, Unreachable
 from muster_delivery.notebook.pod_log import ASK_SECONDS, MOST_FAILURES, PodLog, choose_pause
-from muster_delivery.notebook.shown_lines import ShownLines
+from muster_delivery.notebook.shown_lines import MOST_CHARACTERS, ShownLines
 
 OVER = frozenset({"Completed", "Failed", "Stopped", "Deleting"})
 """A workload that is deleted stays Deleting, also when nothing of it is left."""
@@ -21,7 +21,7 @@ MOST_LOGS = 8
 MOST_PODS = 100
 """Pods that are listed at once, those of the lowest ranks."""
 LATE_SECONDS = 20.0
-"""How long after the end, and after each further line, the rest of the logs is waited for."""
+"""How long after the end, and after each line since, to wait for the rest of the logs."""
 COUNTERS = "muster-delivery: {"
 """Lines of the library for Muster, not for people."""
 WAITING_LINES = 10_000
@@ -67,11 +67,15 @@ class WorkloadFollower:
         *,
         show_status: Callable[[WorkloadStatus], None],
         show_line: Callable[[str], None],
+        late_seconds: float = LATE_SECONDS,
+        most_characters: int = MOST_CHARACTERS,
     ) -> None:
         self._connection = connection
         self._path = f"/workloads/{workload_id}"
         self._show_status = show_status
-        self._shown = ShownLines(show_line, f"{connection.server}{self._path}")
+        self._late_seconds = late_seconds
+        place = f"{connection.server}{self._path}"
+        self._shown = ShownLines(show_line, place, most_characters=most_characters)
         self._lines: queue.Queue[str] = queue.Queue(WAITING_LINES)
         self._streams: dict[str, threading.Thread] = {}
         self._writing: frozenset[str] = frozenset()
@@ -145,7 +149,7 @@ class WorkloadFollower:
             self._connection,
             f"{self._path}/pods/{pod['name']}/logs",
             attempt if isinstance(attempt, int) else None,
-            take_line=lambda line: self._put_line(prefix, line),
+            on_line=lambda line: self._put_line(prefix, line),
             has_ended=lambda: key not in self._writing,
             closed=self._closed,
         )
@@ -174,17 +178,17 @@ class WorkloadFollower:
 
     def _show_rest(self) -> None:
         """Show what the logs still have."""
-        deadline = time.monotonic() + LATE_SECONDS
+        deadline = time.monotonic() + self._late_seconds
         while is_open := any(thread.is_alive() for thread in self._streams.values()):
             if self._show_lines(ASK_SECONDS / 4):
-                deadline = time.monotonic() + LATE_SECONDS
+                deadline = time.monotonic() + self._late_seconds
             if time.monotonic() > deadline:
                 break
         while not self._lines.empty():
             self._shown.add(self._lines.get())
-        self._shown.finish()
         if is_open:
             self._shown.add("The end of a log did not come: its page may show more of it.")
+        self._shown.finish()
 
 
 def _get_key(pod: dict[str, Any]) -> str:

@@ -12,7 +12,12 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
-from muster_delivery.notebook.cell_code import IncludedCell, collect_code
+from muster_delivery.notebook.cell_code import (
+    IncludedCell,
+    collect_code,
+    place_cell,
+    select_definitions,
+)
 from muster_delivery.notebook.connection import RestConnection, Unreachable, open_connection
 from muster_delivery.notebook.errors import NotebookError
 from muster_delivery.notebook.following import WorkloadFollower, WorkloadStatus
@@ -96,14 +101,17 @@ class MusterCommands:
             shell.input_transformers_cleanup.append(translate_pragma)
 
     def include_cell(self, line: str, cell: str) -> None:
-        """Run a cell here, and take its whole source along to each workload from now on."""
-        result = self._shell.run_cell(cell)
-        if result.success:
-            # Run again after a change, it replaces what it was.
+        """Run a cell here, and take its whole source along to each workload from now on.
+
+        Raises NotebookError and SyntaxError for what no workload can run.
+        """
+        self._check_syntax(cell)
+        if self._shell.run_cell(cell).success:
             key = line.strip() or cell.strip().partition("\n")[0]
-            self._included = [each for each in self._included if _get_key(each.source) != key]
             count = len(self._shell.history_manager.input_hist_parsed)
-            self._included.append(IncludedCell(f"# {key}\n{cell}", count))
+            definitions = select_definitions(cell, self._shell.user_ns)
+            marked = IncludedCell(f"# {key}\n{cell}", count, definitions)
+            self._included = place_cell(self._included, marked)
 
     def run_cell(self, line: str, cell: str) -> WorkloadResult:
         """Run a cell as a workload; return how it ended. Raises NotebookError."""
@@ -129,13 +137,19 @@ class MusterCommands:
             # Without what IPython itself put there.
             if name not in hidden or hidden[name] is not value
         }
-        try:
-            code = collect_code(cell, history, self._included, known)
-            compile(code, "notebook.py", "exec")
-        except SyntaxError:
-            _refuse_notebook_syntax(cell)
-            raise
+        self._check_syntax(cell)
+        code = collect_code(cell, history, self._included, known)
+        compile(code, "notebook.py", "exec")
         return code
+
+    def _check_syntax(self, cell: str) -> None:
+        """Raise NotebookError for what only a notebook can run, and SyntaxError."""
+        try:
+            compile(cell, "notebook.py", "exec")
+        except SyntaxError:
+            _refuse_commands(cell, self._shell.transform_cell(cell))
+            _refuse_await(cell)
+            raise
 
     def stop_workload(self, line: str) -> None:
         """Stop the workload of an id. Raises NotebookError."""
@@ -195,13 +209,17 @@ def translate_pragma(lines: list[str]) -> list[str]:
     return lines
 
 
-def _refuse_notebook_syntax(cell: str) -> None:
-    """Raise NotebookError for what a cell of a notebook may have, and a script may not."""
-    if any(line.lstrip().startswith(("%", "!")) for line in cell.splitlines()):
+def _refuse_commands(cell: str, translated: str) -> None:
+    """Raise NotebookError where IPython has translated a command into Python."""
+    if translated.count("get_ipython()") > cell.count("get_ipython()"):
         raise NotebookError(
             "The cell has a command of the notebook, as %matplotlib or !pip. The workload runs the "
             "cell as a script, without IPython: leave the command out."
         )
+
+
+def _refuse_await(cell: str) -> None:
+    """Raise NotebookError for await outside of functions, which only a notebook can run."""
     # Compiled like this, await may stand outside of functions.
     with contextlib.suppress(SyntaxError):
         compile(cell, "notebook.py", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
@@ -209,7 +227,3 @@ def _refuse_notebook_syntax(cell: str) -> None:
             "The cell has await or the like outside of functions. The workload runs the cell as a "
             "script: put it into a function, and call that by asyncio.run."
         )
-
-
-def _get_key(source: str) -> str:
-    return source.partition("\n")[0].removeprefix("# ")

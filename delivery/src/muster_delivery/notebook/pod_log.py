@@ -23,8 +23,6 @@ LONGEST_RUN_PAUSE = 3.0
 """How long at most until the next look for a further run of a container."""
 LATE_SECONDS = 5.0
 """How long after the end of its pod a log may begin to be captured."""
-
-
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d) ?")
 
 
@@ -56,7 +54,7 @@ class _Position:
 class PodLog:
     """Follows the log of a pod until it will write no more, or `closed` is set.
 
-    `has_ended` tells whether the pod has ended. `take_line` gets each line.
+    `has_ended` tells whether the pod has ended. `on_line` is called with each line.
     """
 
     def __init__(
@@ -65,14 +63,14 @@ class PodLog:
         path: str,
         attempt: int | None,
         *,
-        take_line: Callable[[str], None],
+        on_line: Callable[[str], None],
         has_ended: Callable[[], bool],
         closed: threading.Event,
     ) -> None:
         self._connection = connection
         self._path = path
         self._attempt = {} if attempt is None else {"attempt": str(attempt)}
-        self._take_line = take_line
+        self._on_line = on_line
         self._has_ended = has_ended
         self._closed = closed
         self._run: int | None = None
@@ -85,7 +83,7 @@ class PodLog:
             if following is None:
                 return
             self._run = following
-            self._take_line("The container was started anew.")
+            self._on_line("The container was started anew.")
 
     def _follow_run(self) -> bool:
         """Hand over the lines of one run; tell whether they are whole."""
@@ -105,19 +103,19 @@ class PodLog:
                         return False
                     if number > known:
                         failures, has_news = 0, True
-                        self._take_line(position.add_line(line))
+                        self._on_line(position.add_line(line))
             except SilentAnswer:
                 # The container has written nothing for long: the answer may be a lost connection.
                 continue
             except Unreachable as error:
                 failures += 1
                 if failures >= MOST_FAILURES:
-                    self._take_line(f"The log is followed no longer: {error}")
+                    self._on_line(f"The log is followed no longer: {error}")
                     return False
                 self._closed.wait(choose_pause(failures))
             except RefusedByServer as refusal:
                 if refusal.status != 404:
-                    self._take_line(f"The log is followed no longer: {refusal}")
+                    self._on_line(f"The log is followed no longer: {refusal}")
                     return False
                 # The log is not there before the container has written something.
                 missing_since = missing_since or time.monotonic()

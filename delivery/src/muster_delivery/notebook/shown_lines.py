@@ -15,10 +15,16 @@ LONGEST_LAST_LINE = 2000
 class ShownLines:
     """Shows lines until there are too many; keeps the last ones for the end."""
 
-    def __init__(self, show_line: Callable[[str], None], place: str) -> None:
+    def __init__(
+        self,
+        show_line: Callable[[str], None],
+        place: str,
+        *,
+        most_characters: int = MOST_CHARACTERS,
+    ) -> None:
         self._show_line = show_line
         self._place = place
-        self._left = MOST_CHARACTERS
+        self._left = most_characters
         self._last: deque[str] = deque(maxlen=LAST_LINES)
         self._count = 0
 

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_INNER_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def list_free_names(source: str) -> list[str]:
     """Return the names that a source reads and did not define itself before. Raises SyntaxError."""
-    top = symtable.symtable(source, "<cell>", "exec")
+    top = _build_symbols(source)
     names: set[str] = set()
     tables = [top]
     while tables:
@@ -29,7 +30,7 @@ def list_free_names(source: str) -> list[str]:
 
 def list_bound_names(source: str) -> list[str]:
     """Return the names that a source defines at its top. Raises SyntaxError."""
-    return _list_bound(symtable.symtable(source, "<cell>", "exec"))
+    return _list_bound(_build_symbols(source))
 
 
 def list_changed_names(statement: ast.stmt) -> list[str]:
@@ -78,6 +79,31 @@ def is_future_import(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
 
 
+def _build_symbols(source: str) -> symtable.SymbolTable:
+    tree = _GeneratorsOnly().visit(ast.parse(source))
+    return symtable.symtable(ast.unparse(tree), "<cell>", "exec")
+
+
+class _GeneratorsOnly(ast.NodeTransformer):
+    """Turns comprehensions into generators, which name the same.
+
+    Python 3.12 and later count the variables of the former as names of what they stand in.
+    """
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        self.generic_visit(node)
+        return ast.GeneratorExp(node.elt, node.generators)
+
+    def visit_SetComp(self, node: ast.SetComp) -> ast.AST:
+        self.generic_visit(node)
+        return ast.GeneratorExp(node.elt, node.generators)
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
+        self.generic_visit(node)
+        pair = ast.Tuple([node.key, node.value], ast.Load())
+        return ast.GeneratorExp(pair, node.generators)
+
+
 def _list_bound(table: symtable.SymbolTable) -> list[str]:
     return [
         each.get_name() for each in table.get_symbols() if each.is_assigned() or each.is_imported()
@@ -101,14 +127,48 @@ def _list_names_read_first(source: str) -> set[str]:
 
 
 def _list_read_names(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement reads at once; of a block only what is sure to be first."""
+    """Yield the names that a statement reads before it binds them itself.
+
+    Of its blocks only `+=` counts: all else in them may be there for when a name is unknown.
+    """
     if isinstance(statement, _DEFINITIONS):
         return
-    for node in ast.walk(statement):
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
+    yield from _list_augmented_names(statement, set())
+    bound: set[str] = set()
     for head in _list_heads(statement):
-        yield from _list_loaded_names(head)
+        yield from _list_loaded_names(head, bound)
+
+
+def _list_augmented_names(node: ast.AST, bound: set[str]) -> Iterator[str]:
+    """Yield the names in `+=` and the like that nothing before has bound; add to `bound`."""
+    if isinstance(node, ast.alias):
+        bound.add(node.asname or node.name.partition(".")[0])
+    elif isinstance(name := getattr(node, "name", None), str):
+        # That of a function, a class, a handler or a pattern.
+        bound.add(name)
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        bound.add(node.id)
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        if node.target.id not in bound:
+            yield node.target.id
+    elif not isinstance(node, (*_DEFINITIONS, *_INNER_SCOPES)):
+        yield from _list_augmented_within(node, bound)
+
+
+def _list_augmented_within(node: ast.AST, bound: set[str]) -> Iterator[str]:
+    """Yield the names in `+=` of what stands in a node, in the order of the source."""
+    if not isinstance(node, ast.If):
+        for child in ast.iter_child_nodes(node):
+            yield from _list_augmented_names(child, bound)
+        return
+    yield from _list_augmented_names(node.test, bound)
+    # What one branch binds is not bound in the other.
+    in_body, in_else = set(bound), set(bound)
+    for child in node.body:
+        yield from _list_augmented_names(child, in_body)
+    for child in node.orelse:
+        yield from _list_augmented_names(child, in_else)
+    bound |= in_body | in_else
 
 
 def _list_heads(statement: ast.stmt) -> list[ast.AST]:
@@ -120,11 +180,17 @@ def _list_heads(statement: ast.stmt) -> list[ast.AST]:
     return heads + [each.context_expr for each in getattr(statement, "items", [])]
 
 
-def _list_loaded_names(node: ast.AST) -> Iterator[str]:
-    """Yield the names that are read outside of functions and comprehensions within."""
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+def _list_loaded_names(node: ast.AST, bound: set[str]) -> Iterator[str]:
+    """Yield the names that are read outside of functions and comprehensions within.
+
+    Those in `bound` are left out; added to it are those that := binds.
+    """
+    if isinstance(node, ast.NamedExpr):
+        yield from _list_loaded_names(node.value, bound)
+        bound.add(node.target.id)
+        return
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in bound:
         yield node.id
-    inner = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-    if not isinstance(node, inner):
+    if not isinstance(node, _INNER_SCOPES):
         for child in ast.iter_child_nodes(node):
-            yield from _list_loaded_names(child)
+            yield from _list_loaded_names(child, bound)
