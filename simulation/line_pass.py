@@ -14,7 +14,7 @@ from scheduling.gangs import SURPLUS_PODS, Candidate, GangBook
 from scheduling.giving_way import ACTIONS, GivingWay
 from scheduling.node_shortages import CountPlaced
 from scheduling.queue_turns import QueueTurns, list_deciding
-from scheduling.queues import NoQueue, Queues
+from scheduling.queues import Queues
 from scheduling.reclaim_rules import ReclaimRules
 from scheduling.refusals import NO_ROOM
 from scheduling.scheduling_pass import PassState, SchedulingPass
@@ -262,11 +262,7 @@ class LinePass(SchedulingPass):
         return may_fit
 
     def _find_usable(self, gang: GangBook) -> Candidate | None:
-        try:
-            self.state.queues.get_chain(gang.queue)
-        except NoQueue:
-            return None
-        return self.find_candidate(gang)
+        return self.find_candidate(gang) if self.state.queues.is_usable(gang.queue) else None
 
     def _let_give_way(self, giving_way: GivingWay) -> None:
         """Let others give way to those that were refused."""

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from scheduling.cluster_room import ClusterRoom
 from scheduling.gangs import GangBook
-from scheduling.queues import NoQueue, Queues
+from scheduling.queues import Queues
 from scheduling.scheduling_pass import PassState, SchedulingPass
 from simulation.lines import LineKey, build_line_key
 from simulation.world import World
@@ -35,12 +35,8 @@ def find_never(world: World) -> Collection[str]:
 def fits_alone(scheduling: SchedulingPass, book: GangBook) -> bool:
     """Return whether the minimum of a gang finds room and is allowed, and leave all as it is."""
     state = scheduling.state
-    try:
-        state.queues.get_chain(book.queue)
-    except NoQueue:
-        return False
     candidate = scheduling.find_candidate(book)
-    if candidate is None:
+    if candidate is None or not state.queues.is_usable(book.queue):
         return False
     for pods in candidate.pod_sets:
         wanted = state.shapes.sum_charges(pods.counts)
