@@ -242,7 +242,7 @@ def test_the_newest_lines_of_a_long_log_are_answered_whole(stranger: CommandLine
         workload = {"id": "1", "name": "a", "phase": "Running", "type": "Distributed"}
         return Answer(200, json.dumps({"workloads": [workload]}))
 
-    async def read(answers: Answers) -> None:
+    async def read_logs(answers: Answers) -> None:
         text, is_error = await answers.call("logs", workload="a", tail=1000)
         assert not is_error
         assert len(text) <= LARGEST_ANSWER
@@ -256,7 +256,7 @@ def test_the_newest_lines_of_a_long_log_are_answered_whole(stranger: CommandLine
 
     with serve_answers(answer) as server:
         stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "a-token"}
-        run_client(stranger, read)
+        run_client(stranger, read_logs)
 
 
 def test_an_error_of_the_server_is_cut(stranger: CommandLine) -> None:
