@@ -140,6 +140,8 @@
     });
   }, true);
   confirm.addEventListener("close", () => {
+    // The event comes a moment later: the next question may stand already.
+    if (confirm.open) return;
     const button = standing(asking);
     asking = null;
     if (button) standing(focusable(button))?.focus();

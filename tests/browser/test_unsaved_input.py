@@ -67,6 +67,22 @@ def test_escape_asks_before_it_closes_a_form_with_something_typed(sign_in: SignI
     expect(opener).to_be_focused()
 
 
+def test_a_question_right_after_the_last_one_is_answered(sign_in: SignIn) -> None:
+    page = sign_in("alice", "/users")
+    page.get_by_role("link", name="New user").click()
+    dialog = page.locator("#dialog")
+    name = dialog.get_by_label("User name")
+    name.fill("half-typed")
+    question = ask_to_close(page)
+    # Both before the browser tells of the first one's end.
+    name.evaluate("""field => {
+        document.getElementById("confirm").close();
+        field.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+    }""")
+    question.get_by_role("button", name="Throw it away").click()
+    expect(dialog).to_be_hidden(timeout=5_000)
+
+
 def test_escape_asks_before_it_closes_a_form_that_came_back_with_errors(sign_in: SignIn) -> None:
     page = sign_in("alice", "/users")
     page.get_by_role("link", name="New user").click()
