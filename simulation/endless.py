@@ -50,7 +50,7 @@ class EndlessWork:
             ]
             in_its_queue = [each.key for each in self._holders if each.queue == book.queue]
             self._known[kind] = (on_its_nodes or in_its_queue)[:most]
-        return self._known[kind]
+        return [each for each in self._known[kind] if each != key]
 
 
 def _is_in_the_way(holder: Holder, shape: PodShape) -> bool:

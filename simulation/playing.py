@@ -98,6 +98,7 @@ class Player:
         self._versions: dict[str, int] = {}
         """How often each gang has started: an end of an earlier start no longer counts."""
         self._started_at: dict[str, float] = {}
+        """When each gang started that runs now; one that waits for its minimum does not run."""
         self._ended_on: dict[str, list[str]] = {}
         """Keys of the gangs that ended at this moment, by their node."""
         self._missing: set[str] = set()
@@ -115,11 +116,13 @@ class Player:
                 self._lines.add_gang(book, world.line_keys.get(book.key))
             if book.placed:
                 self._running[book.key] = book
+            if book.placed and not _waits_for_minimum(book):
                 self._expect_end(book)
             elif book.started_at is not None:
-                # It gave way before now, and goes on where it was, as what does later.
+                # It gave way before now or lost pods, and goes on where it was, as what does later.
                 self._remaining[book.key] = self._draw_remaining(book)
-                book.started_at = None
+                if not book.placed:
+                    book.started_at = None
 
     def play(self, horizon: float, wanted: Iterable[str]) -> Draw:
         """Play until all `wanted` gangs have started, or to the horizon."""
@@ -276,7 +279,7 @@ class Player:
                 self._draw.starts[key] = self._now
                 missing.discard(key)
                 self._note_blockers(key, nodes[key])
-            if book.started_at is None:
+            if key not in self._started_at and not _waits_for_minimum(book):
                 book.started_at = self._world.state.now + self._now
                 self._expect_end(book)
             if book.waiting:
@@ -291,8 +294,9 @@ class Player:
         if not book.placed:
             # It goes on where it was, as elastic work does from its checkpoint.
             remaining = self._remaining.get(book.key)
-            if remaining is not None:
-                run = self._now - self._started_at[book.key]
+            started_at = self._started_at.pop(book.key, None)
+            if remaining is not None and started_at is not None:
+                run = self._now - started_at
                 self._remaining[book.key] = max(0.0, remaining - run)
             self._versions[book.key] = self._versions.get(book.key, 0) + 1
             self._running.pop(book.key, None)
@@ -311,7 +315,7 @@ class Player:
         """Return who would find no room even if all ended whose end is known."""
         ending = [
             name
-            for name in self._running
+            for name in self._running.keys() & self._started_at.keys()
             # Whoever comes is there in this draw alone: nobody waits for them in truth.
             if self._remaining.get(name) is not None or name in self._arrived_keys
         ]
@@ -321,7 +325,7 @@ class Player:
         unknown = [
             book
             for book in self._books.values()
-            if not book.placed and book.key not in self._lengths
+            if _waits_for_minimum(book) and book.key not in self._lengths
         ]
         lines = Lines()
         for book in unknown:
@@ -338,3 +342,8 @@ class Player:
             if not answers[line]:
                 endless.add(book.key)
         return endless & set(missing)
+
+
+def _waits_for_minimum(book: GangBook) -> bool:
+    """Return whether a gang waits for pods without which it does not work."""
+    return bool(book.waiting) and book.active_count < book.min_member

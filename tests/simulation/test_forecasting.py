@@ -71,6 +71,41 @@ def test_what_gave_way_before_goes_on_where_it_was() -> None:
     assert found.blockers == ["first"]
 
 
+def make_begun_gang(started_at: float | None) -> ClusterState:
+    """Return a node on which one of a gang's two pods has its place, and other work the rest."""
+    return make_state(
+        [make_node("n1", 2)],
+        [make_queue("a")],
+        [
+            make_gang("begun", "a", pods=2, on=["n1"], created_at=NOW - 300, started_at=started_at),
+            make_gang("runs", "a", on=["n1"]),
+            make_gang("after", "a", 2, created_at=NOW - 100),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("started_at", "after"), [(None, 1.5 * HOUR), (NOW - HOUR / 4, 1.25 * HOUR)]
+)
+def test_a_gang_with_a_part_of_its_pods_ends_after_it_has_all(
+    started_at: float | None, after: float
+) -> None:
+    lengths = {"runs": runs(2 * HOUR), "begun": runs(HOUR / 2), "after": runs(HOUR)}
+    found = forecast_starts(make_begun_gang(started_at), lengths, seed=1)
+    assert {key: (each.outlook, each.likely) for key, each in found.items()} == {
+        "begun": (Outlook.STARTS, HOUR),
+        "after": (Outlook.STARTS, after),
+    }
+
+
+def test_a_gang_with_a_part_of_its_pods_waits_for_work_of_unknown_end() -> None:
+    found = forecast_starts(make_begun_gang(None), {"begun": runs(HOUR)}, seed=1)
+    assert {key: (each.outlook, each.blockers) for key, each in found.items()} == {
+        "begun": (Outlook.NO_END, ["runs"]),
+        "after": (Outlook.NO_END, ["begun", "runs"]),
+    }
+
+
 def test_the_spread_is_that_of_the_lengths() -> None:
     lengths = {"runs": RunLengths([2 * HOUR, 3 * HOUR, 4 * HOUR, 5 * HOUR, 6 * HOUR])}
     found = forecast_starts(make_line_of_three(), lengths, seed=1)["first"]
