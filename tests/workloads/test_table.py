@@ -11,8 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from projects.models import User
-from tests.cast import Cast
+from clusters.models import Node
+from projects.models import AccessRule, CustomRole, User
+from tests.cast import PASSWORD, Cast
 from tests.workloads.table_rows import NOON, a_pod, a_workload, touch_workload
 from workloads.models import Position, Workload
 from workloads.views import rendering
@@ -95,6 +96,26 @@ def test_frameworks_and_roles_are_called_by_their_names(cast: Cast) -> None:
         "Worker 0",
         "Parameter server 0",
     ]
+
+
+def test_the_project_and_the_nodes_that_one_may_see_are_links(cast: Cast) -> None:
+    workload = a_workload(cast.team_a)
+    Node.objects.create(cluster=cast.cluster, name="here")
+    for index, node in enumerate(("here", "gone")):
+        a_pod(workload, index=index, node=node)
+    node_page = reverse("cluster-node", args=[cast.cluster.pk, "here"])
+    reader = User.objects.create_user("reader", password=PASSWORD)
+    role = CustomRole.objects.create(name="Reader", permissions=["workloads:view"])
+    AccessRule.objects.create(
+        user=reader, custom_role=role, project=cast.team_a, created_by=cast.alice
+    )
+    for user, expected in ((cast.bob, [node_page]), (reader, [])):
+        pods = as_(user).get(f"/workloads/{workload.pk}/pods").content.decode()
+        assert re.findall(r'<a href="(/clusters/[^"]*)"', pods) == expected
+        assert "here" in pods
+        head = as_(user).get(f"/workloads/{workload.pk}/head").content.decode()
+        assert f'<a href="/projects/{cast.team_a.pk}">team-a</a>' in head
+    assert as_(reader).get(node_page).status_code == 404
 
 
 def test_the_pods_cell_tells_after_the_end_how_they_ended(cast: Cast) -> None:

@@ -1,6 +1,7 @@
 """A workload's details: state, diagnosis, history, logs and definition, as a page and a pane."""
 
 import uuid
+from collections.abc import Collection
 from typing import Any
 
 from django.http import Http404, HttpResponse
@@ -11,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from django_htmx.http import push_url
 
+from clusters.models import Cluster, Node
 from console import http
 from console.shell_commands import build_curl
 from projects.http import Request
@@ -134,8 +136,18 @@ def pods(request: Request, pk: uuid.UUID) -> HttpResponse:
         "query": urlencode({"q": wanted.search, "status": wanted.status}),
         "searchable": page.total > SEARCHABLE_PODS or bool(wanted),
         "ranked": any(pod.rank is not None for pod in page.pods),
+        "nodes": _list_visible_nodes(request, workload, {pod.node for pod in page.pods}),
     }
     return http.render_page(request, "workloads/pods.html", "workloads/_pods.html", context)
+
+
+def _list_visible_nodes(
+    request: Request, workload: Workload, names: Collection[str]
+) -> Collection[str]:
+    """Return those of these nodes that have a page which the user may see. One query."""
+    visible = Cluster.objects.visible_to(request.user).filter(pk=workload.cluster_id)
+    nodes = Node.objects.filter(cluster__in=visible, name__in=names)
+    return set(nodes.values_list("name", flat=True))
 
 
 def _get_workload(request: Request, pk: uuid.UUID) -> Workload:
