@@ -42,9 +42,10 @@ class ScopeField(forms.ChoiceField):
                 ),
             )
         else:
-            super().__init__(
-                choices=[(str(scope), words) for scope, words in choices], help_text=help_text
-            )
+            offered = [(str(scope), words) for scope, words in choices]
+            # The widest scope is the first: nobody gets a role everywhere by not choosing.
+            first = [("", "Choose a scope")] if len(offered) > 1 else []
+            super().__init__(choices=first + offered, help_text=help_text)
 
     def valid_value(self, value: object) -> bool:
         return self._is_typed or super().valid_value(value)

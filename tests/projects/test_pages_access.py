@@ -199,6 +199,14 @@ def test_only_scopes_are_offered_in_which_one_may_give(client: Client, cast: Cas
     assert options == [f"project:{cast.team_b.pk}"]
 
 
+def test_nobody_gets_a_role_everywhere_by_not_choosing_a_scope(alice: Client, cast: Cast) -> None:
+    text = body(alice, "/access-rules/new")
+    assert '<option value="" selected>Choose a scope</option>' in text
+    status, text = post_rule(alice, cast, scope="")
+    assert (status, "This field is required" in text) == (422, True)
+    assert post_account(alice, scope="")[0] == 422
+
+
 # Service accounts.
 
 
