@@ -10,6 +10,13 @@ library waits five minutes for a store that does not answer.
 """
 
 
+def load_error_types() -> tuple[type[Exception], ...]:
+    """Return the errors that the client library of the object store raises."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    return BotoCoreError, ClientError
+
+
 def describe_log_storage(address: str) -> dict[str, Any]:
     """Return the entry of STORAGES for `s3://BUCKET/PREFIX`.
 

@@ -8,6 +8,7 @@
   const CHUNK = 500;
   const KEPT = ["wrap", "times"];
   const SLEEP = 5000;
+  const RETRY = 5000;
 
   class Log {
     constructor(root) {
@@ -87,7 +88,7 @@
 
     async ask(more) {
       const answer = await fetch(this.address("window", { ...this.words, ...more }), { headers: { Accept: "application/jsonl" } });
-      if (!answer.ok) throw new Error(await refusal(answer));
+      await check(answer);
       const [head, ...items] = (await answer.text()).split("\n").filter(Boolean).map((line) => JSON.parse(line));
       Object.assign(this.logs, head.logs);
       return { head, items };
@@ -152,10 +153,15 @@
     more(way) {
       const { turn, over } = this;
       const edge = way === "before" ? this.chunks[0].start : this.chunks[this.chunks.length - 1].end;
+      let pause = 50;
       this.loading = this.ask({ [way]: edge }).then(({ head, items }) => {
         if (turn !== this.turn) return;
         if (way === "before") this.above(head, items); else this.below(head, items, over);
-      }).catch((error) => this.trouble(error)).finally(() => { this.loading = null; if (turn === this.turn) setTimeout(() => this.scrolled(), 50); });
+      }).catch((error) => {
+        // Not at once: a server that fails must not be asked twenty times a second by each page.
+        pause = RETRY;
+        this.trouble(error);
+      }).finally(() => setTimeout(() => { this.loading = null; if (this.alive) this.scrolled(); }, pause));
     }
 
     above(head, items) {
@@ -308,7 +314,7 @@
       for (;;) {
         const at = way === "up" ? { before: cursor } : cursor ? { after: cursor } : {};
         const answer = await fetch(this.address("search", { ...words, ...at }));
-        if (!answer.ok) throw new Error(await refusal(answer));
+        await check(answer);
         const found = await answer.json();
         searched += found.searched;
         cursor = found.cursor;
@@ -457,8 +463,14 @@
     return found;
   }
 
+  // Whoever is signed out is sent to the page where one signs in.
+  async function check(answer) {
+    if (answer.redirected) throw new Error("You were signed out, or what you may see has changed. Load the page again.");
+    if (!answer.ok) throw new Error(await refusal(answer));
+  }
+
   async function refusal(answer) {
-    if (answer.status === 422 || answer.status === 400) {
+    if ([400, 422, 503].includes(answer.status)) {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const told = page.querySelector("[data-refused], .mu-alert__text, main p");
       if (told) return told.textContent.trim();

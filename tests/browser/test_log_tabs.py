@@ -5,7 +5,7 @@ stays as it is.
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import SignIn, Site
 
@@ -157,3 +157,39 @@ def test_what_changes_above_the_log_opens_no_other_stream(log_page: tuple[Page, 
     )
     expect(page.locator("[data-logs] [data-state]")).to_contain_text("Live")
     assert streams == []
+
+
+def test_a_server_that_fails_is_not_asked_without_a_pause(
+    log_page: tuple[Page, str], site: Site
+) -> None:
+    page, workload = log_page
+    asked: list[str] = []
+
+    def fail(route: Route) -> None:
+        asked.append(route.request.url)
+        route.fulfill(status=422, content_type="text/html", body="<main><p>Not now.</p></main>")
+
+    run_on_server(site, workload, "wrote(workload, 7, 1500)")
+    page.clock.install()
+    page.goto(f"{page.url.split('/logs')[0]}/logs?find=7")
+    state = page.locator("[data-logs] [data-state]")
+    expect(state).to_contain_text("500 lines")
+    page.route("**/logs/window?*before=*", fail)
+    page.get_by_role("log").evaluate("box => { box.scrollTop = 0 }")
+    expect(state).to_have_text("Not now.")
+    page.clock.run_for(4_000)
+    page.evaluate("fetch(location.href).then(answer => answer.text())")
+    assert len(asked) == 1
+    page.clock.run_for(2_000)
+    page.evaluate("fetch(location.href).then(answer => answer.text())")
+    assert len(asked) == 2
+
+
+def test_who_was_signed_out_is_told_so(log_page: tuple[Page, str]) -> None:
+    page, _ = log_page
+    page.route(
+        "**/logs/search?*", lambda route: route.fulfill(status=302, headers={"location": "/"})
+    )
+    page.get_by_role("searchbox", name="Search this log").fill("line 17")
+    page.get_by_role("searchbox", name="Search this log").press("Enter")
+    expect(page.locator("[data-found]")).to_contain_text("You were signed out")

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from workloads.logbook import line_reading, log_paths, stamps, windows
 from workloads.logbook.index import ENTRY_FORMAT, LogIndex, find_time
 from workloads.logbook.line_reading import LineSplitter
-from workloads.logbook.log_files import LogFile, OpenLog, open_index
+from workloads.logbook.log_files import LogFile, MemorySource, OpenLog, open_index
 from workloads.logbook.log_writer import Busy, LogWriter
 
 START = 1_800_000_000 * stamps.SECOND
@@ -246,6 +246,29 @@ def test_a_long_line_is_bounded_and_says_so() -> None:
     assert splitter.feed(b"x" * (3 << 20)) == []
     (line,) = splitter.feed(b"\n")
     assert line.endswith(b"x [Muster: 2097152 more bytes of this line were not kept]")
+
+
+class CountingSource(MemorySource):
+    """Counts how often it is read."""
+
+    reads = 0
+
+    def read(self, offset: int, count: int) -> bytes:
+        self.reads += 1
+        return super().read(offset, count)
+
+
+@pytest.mark.parametrize("is_backward", [False, True], ids=["forward", "backward"])
+def test_a_long_line_is_not_read_in_small_blocks(is_backward: bool) -> None:
+    line = b"x" * line_reading.LONGEST_LINE
+    source = CountingSource((line + b"\n") * 2)
+    lines = (
+        line_reading.read_backward(source, source.size(), 4 << 10)
+        if is_backward
+        else line_reading.read_forward(source, 0, block=4 << 10)
+    )
+    assert [found for _, found in lines] == [line, line]
+    assert source.reads < 2 * 12
 
 
 @pytest.mark.long

@@ -10,18 +10,21 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.core.files.storage import storages
+from django.test import AsyncClient, Client
+from django.urls import reverse
 from django.utils import timezone
 
 from console import log_storage
+from projects import tokens
 from projects.models import User
 from tests.cast import Cast, make_cast
-from tests.clusters.kube.faults import Exchange, FaultServer
+from tests.clusters.kube.faults import Exchange, FaultServer, Step
 from tests.workloads import pods
 from tests.workloads.log_rows import a_log, number_lines, texts, window
 from workloads import logbook, tasks
 from workloads.logbook import log_paths, object_store, windows
-from workloads.logbook.log_files import open_log
-from workloads.models import Log, Workload
+from workloads.logbook.log_files import NOT_HERE, open_log
+from workloads.models import Log, Pod, Workload
 
 boto3 = pytest.importorskip("boto3", reason="requirements-s3.txt is not installed")
 boto_errors = pytest.importorskip("botocore.exceptions", reason="boto3 is not installed")
@@ -153,10 +156,123 @@ def test_a_store_that_does_not_answer_is_given_up_soon(
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.port}")
         logs = log_storage.describe_log_storage("s3://logs-of-tests")
         settings.STORAGES = settings.STORAGES | {"logs": logs}
-        with pytest.raises(boto_errors.ReadTimeoutError):
+        with pytest.raises(object_store.StoreFailed) as failure:
             object_store.has_file("a.log")
+        assert isinstance(failure.value.__cause__, boto_errors.ReadTimeoutError)
         storages["logs"].connection.meta.client.close()
         assert len(silent.requests) == log_storage.ATTEMPTS
+
+
+def refuse(status: int) -> Step:
+    return lambda exchange: exchange.answer(status, b"")
+
+
+@pytest.fixture
+def failing_store(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[FaultServer]:
+    """A store that answers each request with a status: 403 unless the test names another."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "tests-only")
+    with FaultServer(refuse(getattr(request, "param", 403))) as running:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{running.port}")
+        logs = log_storage.describe_log_storage("s3://logs-of-tests")
+        settings.STORAGES = settings.STORAGES | {"logs": logs}
+        yield running
+        storages["logs"].connection.meta.client.close()
+
+
+def move_away(log: Log) -> Log:
+    """Let the file of a log be on this machine no more, as after it was moved to the store."""
+    log_paths.local_path(log.path).unlink()
+    return log
+
+
+@pytest.mark.parametrize("failing_store", [403, 500], indirect=True)
+@pytest.mark.parametrize("address", ["log-window", "log-search", "log-stream", "log-download"])
+def test_a_store_that_fails_is_named_to_the_reader(
+    client: Any, failing_store: FaultServer, workload: Workload, address: str
+) -> None:
+    log = move_away(a_log(workload, number_lines(3)))
+    client.force_login(User.objects.get(username="bob"))
+    answer = client.get(reverse(address, args=[workload.pk]), {"log": log.pk, "q": "line"})
+    assert answer.status_code == 503
+    assert "object store" in answer.content.decode()
+
+
+def test_a_failed_workload_is_explained_while_the_store_fails(
+    client: Any, failing_store: FaultServer, workload: Workload
+) -> None:
+    move_away(a_log(workload, number_lines(3)))
+    Pod.objects.filter(workload=workload).update(phase="Failed")
+    Workload.objects.filter(pk=workload.pk).update(status="Failed")
+    client.force_login(User.objects.get(username="bob"))
+    assert client.get(reverse("workload", args=[workload.pk])).status_code == 200
+    assert len(failing_store.requests) > 0
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("failing_store", [404], indirect=True)
+def test_a_download_says_what_the_store_does_not_have(failing_store: FaultServer) -> None:
+    bob, workload = (cast := make_cast()).bob, pods.a_workload(cast.team_a)
+    log = move_away(a_log(workload, number_lines(3)))
+    headers = {"Authorization": f"Bearer {tokens.issue_token(bob)[0]}"}
+
+    async def download() -> bytes:
+        client = AsyncClient()
+        await client.aforce_login(bob)
+        answer = await client.get(reverse("log-download", args=[workload.pk]), {"log": log.pk})
+        return b"".join([piece async for piece in answer.streaming_content])
+
+    assert asyncio.run(download()) == f"[Muster: {NOT_HERE}]\n".encode()
+    address = f"/api/v1/workloads/{workload.pk}/pods/{log.pod.name}/logs"
+    answer = Client().get(address, headers=headers)
+    assert (answer.status_code, answer.json()["message"]) == (404, NOT_HERE)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_follows_the_others_needs_no_store_for_what_was_read(
+    failing_store: FaultServer,
+) -> None:
+    bob, workload = (cast := make_cast()).bob, pods.a_workload(cast.team_a)
+    done = move_away(a_log(workload, number_lines(3)))
+    growing = a_log(workload, number_lines(3), rank=1, state=Log.State.CAPTURING)
+    place = windows.format_cursor({done.pk: done.size, growing.pk: 0})
+
+    async def follow(**query: object) -> str:
+        client = AsyncClient()
+        await client.aforce_login(bob)
+        address = reverse("log-stream", args=[workload.pk])
+        answer = await client.get(address, {"attempt": 1} | query)
+        assert answer.status_code == 200
+        stream = aiter(answer.streaming_content)
+        found = b"".join([await anext(stream) for _ in range(2 if "quiet" in query else 3)])
+        await stream.aclose()
+        return found.decode()
+
+    assert "line 2" in asyncio.run(follow(after=place))
+    assert "event: state" in asyncio.run(follow(quiet=1))
+    assert failing_store.requests == []
+
+
+def test_what_a_store_that_failed_keeps_of_removed_logs_is_deleted_later(
+    store: Any, workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = a_log(workload, number_lines(3))
+    object_store.move_ended_logs()
+    here = [a_log(workload, number_lines(3), rank=rank) for rank in (1, 2)]
+    Log.objects.update(ended_at="2020-01-01T00:00:00Z")
+    with monkeypatch.context() as failing:
+
+        def fail(path: str) -> None:
+            raise object_store.StoreFailed
+
+        failing.setattr(object_store, "remove_log", fail)
+        assert logbook.remove_old_logs() == 3
+    assert not any(log_paths.local_path(log.path).exists() for log in here)
+    assert names(store) == [f"muster/{moved.path.removesuffix('log')}idx", f"muster/{moved.path}"]
+    logbook.remove_old_logs()
+    assert names(store) == []
 
 
 @pytest.mark.django_db(transaction=True)

@@ -5,8 +5,9 @@ are made while they are sent.
 import asyncio
 import io
 import json
+import threading
 import zipfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from django.db import OperationalError
 from django.test import AsyncClient
 from django.urls import reverse
 
+from projects import tokens
 from projects.models import User
 from tests.cast import make_cast
 from tests.workloads import pods
@@ -284,6 +286,51 @@ async def test_too_many_streams_of_one_person_are_refused(settings: Any) -> None
     for stream in held:
         await stream.aclose()
     assert answer.status_code == 429
+
+
+async def test_streams_that_are_asked_for_at_once_are_counted_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live_logs.streams, "limit", 2)
+    client, workload = await signed_in()
+    log = await capturing(workload, 1)
+    address = reverse("log-stream", args=[workload.pk])
+    answers = [await client.get(address, {"log": log.pk}) for _ in range(4)]
+    streams = [aiter(answer.streaming_content) for answer in answers]
+    first_pieces = [await anext(stream, None) for stream in streams]
+    for stream in streams:
+        await stream.aclose()
+    assert [piece is not None for piece in first_pieces] == [True, True, False, False]
+
+
+async def test_programs_that_wait_for_a_store_hold_up_no_live_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, workload = await signed_in()
+    log = await sync_to_async(a_log)(workload, number_lines(1))
+    token, _ = await sync_to_async(tokens.issue_token)(await User.objects.aget(username="bob"))
+    client, headers = AsyncClient(), {"authorization": f"Bearer {token}"}
+    address = f"/api/v1/workloads/{workload.pk}/pods/train1-0/logs?container={log.container}"
+    released = threading.Event()
+
+    def wait_for_store(*given: Any, **named: Any) -> Iterator[bytes]:
+        released.wait()
+        yield b"line\n"
+
+    async def read(answer: Any) -> bytes:
+        return b"".join([piece async for piece in answer.streaming_content])
+
+    monkeypatch.setattr(logbook, "read_lines", wait_for_store)
+    # More than a loop has threads of its own.
+    answers = [await client.get(f"{address}&follow=true", headers=headers) for _ in range(40)]
+    reads = [asyncio.create_task(read(answer)) for answer in answers]
+    await asyncio.sleep(0)
+    try:
+        async with asyncio.timeout(30):
+            assert await sync_to_async(lambda: "live", thread_sensitive=False)() == "live"
+    finally:
+        released.set()
+    assert await asyncio.gather(*reads) == [b"line\n"] * len(reads)
 
 
 async def test_a_program_follows_a_log_as_plain_text() -> None:

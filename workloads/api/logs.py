@@ -15,6 +15,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from console.errors import UserError
+from console.streams import send_pieces
 from projects.api import schemas
 from projects.api.base import ApiView, ListQuery
 from projects.tokens import BearerToken
@@ -91,7 +92,8 @@ class LogsView(ApiView):
             bool(query.flag("previous")),
             query.integer("run", -1, 0, MAX_NUMBER),
         )
-        if follow:
+        # Of a run that has ended nothing is to come: it is read like any other.
+        if follow and log.state == Log.State.CAPTURING:
             if logbook.streams.is_full(self.user.pk):
                 raise UserError(
                     "You follow too many logs at once. End some of the streams, and try again.",
@@ -102,9 +104,8 @@ class LogsView(ApiView):
                 chunks, self.user.pk, lambda: _may_see_workload(request, workload_id)
             )
         else:
-            text = _stream_chunks(
-                logbook.read_lines(log, tail=tail, since=since_ns, timestamps=timestamps)
-            )
+            lines = logbook.read_lines(log, tail=tail, since=since_ns, timestamps=timestamps)
+            text = send_pieces(iter(lambda: _read_chunk(lines), b""))
         response = StreamingHttpResponse(text, content_type="text/plain; charset=utf-8")
         # Else a proxy such as nginx holds lines back until its buffer is full.
         response["X-Accel-Buffering"] = "no"
@@ -137,6 +138,8 @@ def _get_log(pod: Pod | None, container: str, previous: bool, run: int) -> Log:
     log = runs[int(previous)]
     if log.state in (Log.State.LOST, Log.State.REMOVED):
         raise Http404(log.note or "This log is not there any more.")
+    if missing := logbook.describe_missing(log):
+        raise Http404(missing)
     return log
 
 
@@ -178,12 +181,6 @@ def _may_see_workload(request: Request, workload_id: uuid.UUID) -> bool:
         return authenticated is not None and get_workload(authenticated[0], workload_id) is not None
     except (AuthenticationFailed, Http404):
         return False
-
-
-async def _stream_chunks(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the lines in chunks, read by a thread to keep the event loop free."""
-    while chunk := await sync_to_async(_read_chunk, thread_sensitive=False)(lines):
-        yield chunk
 
 
 def _read_chunk(lines: Iterator[bytes]) -> bytes:

@@ -3,7 +3,9 @@
 from workloads.logbook.capturer import Capturer
 from workloads.logbook.live_logs import follow_log, streams
 from workloads.logbook.log_paths import describe_trouble
+from workloads.logbook.object_store import StoreFailed
 from workloads.logbook.plain_text import (
+    describe_missing,
     read_lines,
     read_lines_behind,
     read_tail,
@@ -18,8 +20,10 @@ from workloads.logbook.retention import (
 
 __all__ = [
     "Capturer",
+    "StoreFailed",
     "abandon_logs",
     "are_logs_kept",
+    "describe_missing",
     "describe_trouble",
     "follow_log",
     "read_lines",

@@ -28,13 +28,15 @@ def read_forward(
     A last line that is still being written is left out.
     """
     rest = b""
-    begin = offset
+    begin, size = offset, block
     while end is None or begin + len(rest) < end:
         at = begin + len(rest)
-        data = source.read(at, block if end is None else min(block, end - at))
+        data = source.read(at, size if end is None else min(size, end - at))
         if not data:
             return
         *lines, rest = (rest + data).split(b"\n")
+        # Ever more of a line that is longer than a block, or each block would copy all before it.
+        size = block if lines else 2 * size
         for line in lines:
             yield begin, line
             begin += len(line) + 1
@@ -48,9 +50,9 @@ def read_backward(
     `offset` must be the beginning of a line.
     """
     rest = b""
-    end = offset
+    end, size = offset, block
     while end > 0:
-        begin = max(0, end - block)
+        begin = max(0, end - size)
         data = source.read(begin, end - begin) + rest
         if len(data) < end - begin:
             return
@@ -58,8 +60,9 @@ def read_backward(
         # newline of the nearest line.
         first = data.find(b"\n", 0, -1) + 1 if begin else 0
         if begin and not first:
-            rest, end = data, begin
+            rest, end, size = data, begin, 2 * size
             continue
+        size = block
         at = begin + len(data)
         for line in reversed(data[first:-1].split(b"\n")):
             at -= len(line) + 1

@@ -12,6 +12,7 @@ from workloads.logbook.line_reading import ByteSource
 from workloads.models import Log
 
 NOT_HERE = "The log's file is not on this machine."
+CUT_NOTE = "The end of this log is missing: its file has {} of the {} bytes that were captured."
 MOST_OPEN = 32
 """Files that one reader has open at once, however many logs it merges."""
 
@@ -136,12 +137,23 @@ def _open_sources(log: Log, files: OpenFiles) -> OpenLog:
     name = os.fspath(path)
     if files.find_handle(name) is not None:
         source = PooledFile(files, name, lambda: _find_stored(log) or MemorySource())
-        return OpenLog(log, source, LogIndex(lambda: open_index(path)))
+        return OpenLog(log, source, LogIndex(lambda: open_index(path)), _describe_cut(log, source))
     stored = _find_stored(log) if log.state == Log.State.COMPLETE else None
     if stored is not None:
         index = log.path.removesuffix(".log") + ".idx"
-        return OpenLog(log, stored, LogIndex(lambda: _open_stored_index(index)))
+        stored_index = LogIndex(lambda: _open_stored_index(index))
+        return OpenLog(log, stored, stored_index, _describe_cut(log, stored))
     return OpenLog(log, MemorySource(), LogIndex(), log.note if log.size == 0 else NOT_HERE)
+
+
+def _describe_cut(log: Log, source: ByteSource) -> str:
+    """Describe that an ended log is shorter than what was captured; "" where it is not.
+
+    A machine that lost its power may have lost bytes that it had not written out, and a backup may
+    have been made while the log grew.
+    """
+    size = source.size() if log.state == Log.State.COMPLETE else log.size
+    return CUT_NOTE.format(size, log.size) if size < log.size else ""
 
 
 def _find_stored(log: Log) -> ByteSource | None:

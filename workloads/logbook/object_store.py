@@ -5,6 +5,8 @@ The alias is STORAGES["logs"].
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
@@ -12,6 +14,8 @@ from django.core.files import File as DjangoFile
 from django.core.files.storage import storages
 from django.db.models import Q
 
+from console import log_storage
+from console.errors import UserError
 from workloads.logbook import log_paths
 from workloads.models import Log
 
@@ -24,12 +28,30 @@ ALIAS = "logs"
 BATCH_SIZE = 100
 
 
+class StoreFailed(UserError):
+    """The object store did not answer, or refused: nobody knows what it has."""
+
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The object store that has ended logs does not answer as it should. Try again in a "
+            "moment; if it goes on, an administrator finds the cause in what the console's "
+            "processes say."
+        )
+
+
 class StoredObject:
-    """An object in the store, read by ranges. `bytes_read` counts what was read of it."""
+    """An object in the store, read by ranges. `bytes_read` counts what was read of it.
+
+    Raises StoreFailed.
+    """
 
     def __init__(self, name: str) -> None:
+        self._name = name
         self._object: Any = _get_storage().bucket.Object(_object_key(name))
-        self._size: int = self._object.content_length
+        with _explain_failures(name):
+            self._size: int = self._object.content_length
         self.bytes_read = 0
 
     def size(self) -> int:
@@ -39,7 +61,8 @@ class StoredObject:
         last = min(offset + count, self._size) - 1
         if last < offset:
             return b""
-        data: bytes = self._object.get(Range=f"bytes={offset}-{last}")["Body"].read()
+        with _explain_failures(self._name):
+            data: bytes = self._object.get(Range=f"bytes={offset}-{last}")["Body"].read()
         self.bytes_read += len(data)
         return data
 
@@ -50,8 +73,11 @@ def is_configured() -> bool:
 
 
 def has_file(path: str) -> bool:
-    """Return whether the store has this file."""
-    return is_configured() and _get_storage().exists(path)
+    """Return whether the store has this file. Raises StoreFailed."""
+    if not is_configured():
+        return False
+    with _explain_failures(path):
+        return bool(_get_storage().exists(path))
 
 
 def move_log(row: Log) -> bool:
@@ -71,10 +97,11 @@ def move_log(row: Log) -> bool:
 
 
 def remove_log(path: str) -> None:
-    """Remove a log and its index from the store, where they exist."""
+    """Remove a log and its index from the store, where they exist. Raises StoreFailed."""
     if is_configured():
-        _get_storage().delete(path)
-        _get_storage().delete(path.removesuffix(".log") + ".idx")
+        with _explain_failures(path):
+            _get_storage().delete(path)
+            _get_storage().delete(path.removesuffix(".log") + ".idx")
 
 
 def list_folders() -> list[str]:
@@ -109,6 +136,16 @@ def move_ended_logs() -> int:
             if failed >= MOST_FAILURES:
                 return moved
     return moved
+
+
+@contextmanager
+def _explain_failures(name: str) -> Iterator[None]:
+    """Turn an error of the client library into StoreFailed, and log what it says."""
+    try:
+        yield
+    except log_storage.load_error_types() as error:
+        log.warning("the object store failed with %s: %s", name, error)
+        raise StoreFailed from error
 
 
 def _get_storage() -> Any:

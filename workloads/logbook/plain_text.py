@@ -10,7 +10,7 @@ from workloads.logbook.line_reading import (
     find_last_line_end,
     read_forward,
 )
-from workloads.logbook.log_files import OpenLog, open_log
+from workloads.logbook.log_files import NOT_HERE, OpenLog, open_log
 from workloads.models import Log
 
 CHUNK_SIZE = 256 << 10
@@ -69,20 +69,35 @@ def find_start(log_file: OpenLog, tail: int | None, since: int | None) -> int:
     return first if since is None else max(first, find_time(log_file.source, log_file.index, since))
 
 
+def describe_missing(log: Log) -> str:
+    """Return why nothing of a log can be read; "" where something can, or may still be written."""
+    with open_log(log) as log_file:
+        return "" if log_file.source.size() else _find_note(log_file)
+
+
+def _find_note(log_file: OpenLog) -> str:
+    """Return what is missing of a log; "" where that may still be written."""
+    note, is_growing = log_file.missing_note, log_file.log.state == Log.State.CAPTURING
+    return note if note == NOT_HERE or not is_growing else ""
+
+
 def format_line(line: bytes, timestamps: bool) -> bytes:
     """Return a stored line for a program, with its newline."""
     return (line if timestamps else line[stamps.parse_stamp(line[:64])[1] :]) + b"\n"
 
 
 def read_chunks(log: Log, timestamps: bool, size: int = CHUNK_SIZE) -> Iterator[bytes]:
-    """Yield the whole log in chunks of about `size` bytes."""
+    """Yield the whole log in chunks of about `size` bytes, what is missing of it said first."""
     pending: list[bytes] = []
     count = 0
-    for line in read_lines(log, timestamps=timestamps):
-        pending.append(line)
-        count += len(line)
-        if count >= size:
-            yield b"".join(pending)
-            pending, count = [], 0
+    with open_log(log) as log_file:
+        if note := _find_note(log_file):
+            pending.append(f"[Muster: {note}]\n".encode())
+        for _, line in read_forward(log_file.source, 0):
+            pending.append(format_line(line, timestamps))
+            count += len(line)
+            if count >= size:
+                yield b"".join(pending)
+                pending, count = [], 0
     if pending:
         yield b"".join(pending)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from clusters import connections
 from clusters.kube import calls
-from clusters.kube.errors import KubeError
+from clusters.kube.errors import KubeError, Unavailable
 from workloads.logbook import log_files
 from workloads.logbook.index import LogIndex
 from workloads.logbook.log_files import NOT_HERE, MemorySource, OpenLog
@@ -13,9 +13,9 @@ from workloads.models import Log, Workload
 
 MOST_LINES = 2000
 MOST_BYTES = 4 << 20
+"""Lines and bytes of one answer, of all its logs together."""
 PART_NOTE = (
-    f"The log's file is on another machine: these are the last {MOST_LINES} lines at most, from "
-    "the cluster. "
+    "The log's file is on another machine: these are the last {} lines at most, from the cluster. "
     "Load the page again for newer ones."
 )
 
@@ -27,13 +27,28 @@ open_local_logs = log_files.open_logs
 def open_logs_anywhere(logs: Sequence[Log]) -> Iterator[list[OpenLog]]:
     """Open each log here or in the object store; failing that, its end from the cluster."""
     with log_files.open_logs(logs) as opened:
-        yield [
-            each if each.missing_note != NOT_HERE else _fetch_from_cluster(each.log)
-            for each in opened
-        ]
+        ends = _fetch_ends([each.log for each in opened if each.missing_note == NOT_HERE])
+        yield [ends.get(each.log.pk, each) for each in opened]
 
 
-def _fetch_from_cluster(log: Log) -> OpenLog:
+def _fetch_ends(logs: Sequence[Log]) -> dict[int, OpenLog]:
+    """Fetch the ends of the logs of one workload, by the log's id; none once one has no answer.
+
+    Each further one would wait as long.
+    """
+    ends: dict[int, OpenLog] = {}
+    for log in logs:
+        try:
+            ends[log.pk] = _fetch_from_cluster(log, len(logs))
+        except Unavailable as error:
+            ends[log.pk] = _build_refused(log, error)
+            break
+    return ends
+
+
+def _fetch_from_cluster(log: Log, log_count: int) -> OpenLog:
+    """Fetch the share of one of so many logs. Raises Unavailable."""
+    lines = max(1, MOST_LINES // log_count)
     row = (
         Workload.objects.select_related("project", "cluster")
         .only("project__namespace", "cluster__kubeconfig")
@@ -51,18 +66,21 @@ def _fetch_from_cluster(log: Log) -> OpenLog:
             row.project.namespace,
             log.pod.name,
             container=log.container,
-            tail=MOST_LINES,
-            limit_bytes=MOST_BYTES,
+            tail=lines,
+            limit_bytes=MOST_BYTES // log_count,
             previous=newest == log.run + 1,
             timestamps=True,
         )
         with stream:
             data = b"".join(stream)
+    except Unavailable:
+        raise
     except KubeError as error:
-        return OpenLog(
-            log,
-            MemorySource(),
-            LogIndex(),
-            f"{NOT_HERE} The cluster does not give it either: {error.message}.",
-        )
-    return OpenLog(log, MemorySource(data[: data.rfind(b"\n") + 1]), LogIndex(), PART_NOTE)
+        return _build_refused(log, error)
+    source = MemorySource(data[: data.rfind(b"\n") + 1])
+    return OpenLog(log, source, LogIndex(), PART_NOTE.format(lines))
+
+
+def _build_refused(log: Log, error: KubeError) -> OpenLog:
+    note = f"{NOT_HERE} The cluster does not give it either: {error.message}."
+    return OpenLog(log, MemorySource(), LogIndex(), note)

@@ -59,6 +59,7 @@ def remove_old_logs(now: datetime | None = None) -> int:
     A removed log's row stays and says why. Also removes files without a workload.
     """
     options = settings.OPTIONS
+    _delete_rest()
     limit = (now or timezone.now()) - timedelta(days=options.log_days)
     removed = 0
     while rows := list(_list_ended().filter(ended_at__lt=limit)[:BATCH_SIZE]):
@@ -105,8 +106,8 @@ def _list_ended() -> QuerySet[Log]:
 def _remove_logs(rows: Iterable[Log], note: str) -> int:
     """Mark the rows as removed, then delete the files. Return how many were still here.
 
-    In this order because a file that a crash leaves behind goes with its workload, but a row
-    without its file could not be explained.
+    In this order because a file that a crash leaves behind is deleted later, but a row without its
+    file could not be explained.
     """
     chosen = list(rows)
     removed = (
@@ -115,11 +116,35 @@ def _remove_logs(rows: Iterable[Log], note: str) -> int:
         .filter(pk__in=[row.pk for row in chosen])
         .update(state=Log.State.REMOVED, note=note)
     )
-    for row in chosen:
-        if row.path:
-            _delete_files(log_paths.local_path(row.path))
-            object_store.remove_log(row.path)
+    _delete_logs(chosen)
     return removed
+
+
+def _delete_rest() -> None:
+    """Delete the files of removed logs that a crash, or an object store that was away, left."""
+    left = Log.objects.filter(state=Log.State.REMOVED).exclude(path="").order_by("id")
+    while (rows := list(left[:BATCH_SIZE])) and _delete_logs(rows):
+        pass
+
+
+def _delete_logs(rows: Iterable[Log]) -> bool:
+    """Delete the files of removed logs, and their paths from the rows. Return whether all are gone.
+
+    Where the object store fails, the paths stay, and say what is still to be deleted.
+    """
+    chosen = [row for row in rows if row.path]
+    # Those of this machine first: their room is wanted, whatever the store says.
+    for row in chosen:
+        _delete_files(log_paths.local_path(row.path))
+    deleted = []
+    try:
+        for row in chosen:
+            object_store.remove_log(row.path)
+            deleted.append(row.pk)
+    except object_store.StoreFailed:
+        log.warning("%d removed logs are left in the object store", len(chosen) - len(deleted))
+    Log.objects.filter(pk__in=deleted).update(path="")
+    return len(deleted) == len(chosen)
 
 
 def _delete_files(path: Path) -> None:

@@ -91,11 +91,7 @@ def _diagnose_failure(workload: Workload) -> WorkloadDiagnosis | None:
             ]
         )
     )
-    tails = {
-        pod.name: log_tail
-        for pod, log in _load_logs(rows[:MOST_LOGS])
-        if (log_tail := _LogTail.load(pod, log)).lines
-    }
+    tails = _load_tails(rows[:MOST_LOGS])
     groups = _count_by_status(broken) if is_wide else []
     diagnosis = diagnose_failure(
         workload.job or {},
@@ -185,6 +181,20 @@ class _LogTail:
 
     def locate_line(self, index: int) -> int:
         return self.start + sum(len(line) + 1 for line in self.raw[:index])
+
+
+def _load_tails(pods: Sequence[Pod]) -> Mapping[str, _LogTail]:
+    """Return the tails of the pods' logs by the pod's name, as far as they can be read."""
+    tails = {}
+    for pod, log in _load_logs(pods):
+        try:
+            tail = _LogTail.load(pod, log)
+        except logbook.StoreFailed:
+            # What the pods' objects tell is said all the same. Each further log may wait as long.
+            break
+        if tail.lines:
+            tails[pod.name] = tail
+    return tails
 
 
 def _load_logs(pods: Sequence[Pod]) -> list[tuple[Pod, Log]]:

@@ -149,8 +149,10 @@ class Feeds:
         """Yield what happens after a position, without end.
 
         Ends with the event "end" once `is_allowed` is false, and silently when the reader is too
-        slow.
+        slow, or when as many streams have begun meanwhile as are allowed.
         """
+        if self.is_full(user_id):
+            return
         with (
             self._count_stream(user_id),
             self._join_feed(key, projects, load_message, after) as (feed, queue),

@@ -1,6 +1,7 @@
 """The pages and streams of logs. Everything is bounded; a large log costs what a small one does."""
 
 import io
+import itertools
 import json
 import re
 import uuid
@@ -173,7 +174,12 @@ async def download(request: Request, pk: uuid.UUID) -> HttpResponseBase:
     """Send one log as text, or all of an attempt as a zip, piece by piece."""
     if request.method != "GET":
         return HttpResponse(status=405)
-    workload, choice = await sync_to_async(_load_choice_for_download)(request, pk)
+    return await sync_to_async(_begin_download)(request, pk)
+
+
+def _begin_download(request: Request, pk: uuid.UUID) -> HttpResponseBase:
+    """Return the answer, its first piece made: what fails at first is answered as an error."""
+    workload, choice = logchoice.get_choice(request.user, pk, request.GET)
     with_times = request.GET.get("timestamps", "1") != "0"
     if choice.log is not None:
         name = f"{choice.log.pod.name}-{choice.log.container}-{choice.log.run}.log"
@@ -181,7 +187,9 @@ async def download(request: Request, pk: uuid.UUID) -> HttpResponseBase:
     else:
         name = f"{workload.name}-{choice.attempt}.zip"
         pieces, kind = zip_logs(_list_all_logs(workload, choice), with_times), "application/zip"
-    answer = StreamingHttpResponse(send_pieces(pieces), content_type=kind)
+    all_pieces = itertools.chain([next(pieces, b"")], pieces)
+    close_old_connections()
+    answer = StreamingHttpResponse(send_pieces(all_pieces), content_type=kind)
     answer["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
     return answer
 
@@ -238,19 +246,33 @@ class _ZipSink(io.RawIOBase):
 def _build_viewer(request: Request, pk: uuid.UUID) -> logstream.LogViewer:
     _, choice = logchoice.get_choice(request.user, pk, request.GET)
     text = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
-    with remote_logs.open_local_logs(choice.logs) as logs:
-        cursor = _parse_cursor(logs, text)
-    viewer_cursor = None if request.GET.get("quiet") == "1" else cursor
+    given = _parse_given_cursor(text)
+    cursor = None if request.GET.get("quiet") == "1" else _find_cursor(choice.logs, given)
     # Whoever has a place in a log was told whose it is; of those that came since then nobody was.
     viewer = logstream.LogViewer(
         request.user,
         choice,
-        cursor=viewer_cursor,
-        known=windows.parse_cursor(text),
+        cursor=cursor,
+        known=given,
         pane=_is_pane(request.GET),
     )
     close_old_connections()
     return viewer
+
+
+def _find_cursor(logs: Sequence[Log], given: Cursor) -> Cursor:
+    """Return the received cursor at beginnings of lines.
+
+    Ended logs that were read to their end are not opened: an object store may have them, and who
+    follows what the others write comes back twice a minute.
+    """
+    read = {
+        log.pk: log.size
+        for log in logs
+        if log.state == Log.State.COMPLETE and given.get(log.pk) == log.size
+    }
+    with remote_logs.open_local_logs([log for log in logs if log.pk not in read]) as others:
+        return windows.align_cursor(others, given) | read
 
 
 def _build_state(request: Request, workload: Workload, choice: LogChoice) -> loglines.Item:
@@ -266,12 +288,6 @@ def _build_state(request: Request, workload: Workload, choice: LogChoice) -> log
 
 def _is_pane(query: QueryDict) -> bool:
     return query.get("pane") == "1"
-
-
-def _load_choice_for_download(request: Request, pk: uuid.UUID) -> tuple[Workload, LogChoice]:
-    choice = logchoice.get_choice(request.user, pk, request.GET)
-    close_old_connections()
-    return choice
 
 
 def _read_window(logs: Sequence[OpenLog], query: QueryDict, floor: Cursor) -> tuple[Window, str]:
@@ -331,8 +347,12 @@ def _parse_floor(logs: Sequence[OpenLog], query: QueryDict) -> Cursor:
 
 
 def _parse_cursor(logs: Sequence[OpenLog], text: str) -> Cursor:
+    return windows.align_cursor(logs, _parse_given_cursor(text))
+
+
+def _parse_given_cursor(text: str) -> Cursor:
     try:
-        return windows.align_cursor(logs, windows.parse_cursor(text))
+        return windows.parse_cursor(text)
     except windows.BadCursor:
         raise UserError(
             "This place in the log cannot be found. Load the page again.", status=400
