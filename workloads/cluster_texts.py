@@ -16,6 +16,9 @@ _PREEMPTOR = re.compile(
 )
 """For whom Kueue takes quota back: ids of a workload, and the path to its queue."""
 
+_VICTIM = re.compile(rf"\bPreempted workload (?P<namespace>{NAME})/{_GROUP}[^\n]*")
+"""Whose quota Kueue took for a workload, its queue and both priorities."""
+
 
 def strip_names(text: str, namespace: str) -> str:
     """Return a cluster's sentence without the name of a workload in another namespace.
@@ -25,6 +28,12 @@ def strip_names(text: str, namespace: str) -> str:
     """
     text = _PREEMPTOR.sub(
         lambda taken: f"to accommodate another workload{taken['why'] or ''}", text
+    )
+    text = _VICTIM.sub(
+        lambda victim: (
+            victim[0] if victim["namespace"] == namespace else "Preempted another workload"
+        ),
+        text,
     )
     found = TAKER.search(text)
     if found is not None and found["namespace"] != namespace:

@@ -433,14 +433,15 @@ def _derive_from_job(job: Object, counts: PodCounts, before: Status) -> tuple[St
             return None
         if not (is_held_by_kueue(job) and before in UP | {Status.INITIALIZING}):
             return (Status.PREPARING if before in STARTING else before), ""
-    if is_held_by_kueue(job) and before is not Status.STOPPING:
-        return None if counts.own else (Status.PENDING, HELD_BY_KUEUE)
+    if is_held_by_kueue(job) and before is not Status.STOPPING and not counts.own:
+        return Status.PENDING, HELD_BY_KUEUE
     # The condition of a job that was just resumed lags behind its spec.
     if find_true_condition(job, "Suspended") and is_suspended(job):
         if counts.own or counts.data_workers:
             # It may be resumed before they have ended: it stops for good only without them.
             return before, "It is suspended: its last pods are ending."
-        return Status.STOPPED, ""
+        reason = "Its job was suspended in the cluster, and not by Muster."
+        return Status.STOPPED, "" if before is Status.STOPPING else reason
     return (Status.STOPPING, "") if before is Status.STOPPING else None
 
 

@@ -21,6 +21,11 @@ AWAY_STATUSES = frozenset({502, 503, 504})
 """What a proxy answers for a server that is away, and a server that is still starting."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+_DENIAL = re.compile(
+    r'admission webhook "[^"]{1,253}" denied the request'
+    r"|ValidatingAdmissionPolicy '[^']{1,253}' [^:]{0,300}denied request"
+)
+"""How an API server tells that something in it denied a write, with a code of its choice."""
 
 
 class KubeError(Exception):
@@ -196,6 +201,8 @@ def _build_error(status: int, answer: Status | None, retry_after: float | None) 
     message = answer.message if answer else ""
     reason = answer.reason if answer else ""
     details = (answer.details if answer else None) or Details()
+    if status in (401, 404, 410) and _DENIAL.search(message):
+        return _build_rejected(status, message, reason, details)
     if status == 401:
         return Unauthorized(
             "the cluster does not accept the credentials",

@@ -318,3 +318,18 @@ def test_of_pods_that_are_all_lost_the_nodes_are_told_and_nothing_else() -> None
     many = diagnose(pods, *nodes, lost_pods={f"n{number}": 1 for number in range(1, 6)})
     assert many.sentence.endswith("1 pod of it is lost. So it is with 2 other nodes.")
     assert "n4" not in many.sentence
+
+
+@pytest.mark.parametrize("taint", ["unreachable", "not-ready", "disk-pressure"])
+def test_nobody_is_told_to_tolerate_nodes_that_are_not_well(taint: str) -> None:
+    message = (
+        f"0/3 nodes are available: 1 node(s) had untolerated taint {{node.kubernetes.io/{taint}: }}"
+        ", 2 node(s) exceed max volume count."
+    )
+    told = diagnose([queued_pod("master", message=message)])
+    assert told.sentence == (
+        f"None of 3 nodes takes it: 1 has the taint node.kubernetes.io/{taint}, which it keeps "
+        "while it is not well; 2 have as many volumes as can be attached to them."
+    )
+    assert told.help.startswith("Those nodes take pods again when they are well")
+    assert "toleration" not in told.help

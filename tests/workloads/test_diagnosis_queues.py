@@ -12,7 +12,7 @@ from tests.workloads.waiting_objects import (
     node_capacity,
     project_queue,
 )
-from workloads.diagnosis import diagnose_waiting
+from workloads.diagnosis import Diagnosis, diagnose_waiting
 
 QUEUES = [
     (
@@ -217,14 +217,91 @@ CAN_NEVER = "it asks for more nvidia.com/gpu than the flavor a100 of its queue c
     ],
 )
 def test_kueue_s_queue_that_has_room_later_in_another_flavor(text: str, words: str) -> None:
-    job = pytorch_job(condition("Suspended"))
-    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "gpus"}
-    job["spec"]["runPolicy"] = {"suspend": True}
-    message = f"couldn't assign flavors to pod set main: {text}"
-    about = event("train1-5dfe2", "Pending", message)
-    about["involvedObject"]["kind"] = "Workload"
-    told = diagnose_waiting(job, [], events=[about])
-    assert told is not None
+    told = diagnose_held(("Pending", f"couldn't assign flavors to pod set main: {text}"))
     assert told.sentence == f"Kueue holds it in the queue gpus: {words}."
     assert ("never start" in told.help) == (words == CAN_NEVER)
     assert told.is_queued == (words != CAN_NEVER)
+
+
+def diagnose_held(*reasons: tuple[str, str], kind: str = "Workload") -> Diagnosis:
+    """Diagnose a job in the queue gpus that Kueue suspends, by events about its Workload."""
+    job = pytorch_job(condition("Suspended"))
+    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "gpus"}
+    job["spec"]["runPolicy"] = {"suspend": True}
+    events = [event("train1-5dfe2", *each) for each in reasons]
+    for at, each in enumerate(events):
+        each["involvedObject"]["kind"] = kind
+        each["lastTimestamp"] = f"2026-01-01T00:00:0{at}Z"
+    told = diagnose_waiting(job, [], events=events)
+    assert told is not None
+    return told
+
+
+UNUSED = "insufficient unused quota for {} in flavor {}, 2 more needed"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # The master waits, and the workers can never start.
+        f"{UNUSED.format('nvidia.com/gpu', 'a100')}; couldn't assign flavors to pod set worker: "
+        f"{NEVER}",
+        # Of one flavor the cores are in use, and there are not as many GPUs at all.
+        f"{NEVER}, {UNUSED.format('cpu', 'a100')}",
+        "insufficient quota for nvidia.com/gpu in flavor a100, request > maximum capacity (8 > 4)",
+    ],
+    ids=["pod sets", "resources of a flavor", "older words"],
+)
+def test_what_kueue_can_never_start_is_not_said_to_start_by_itself(text: str) -> None:
+    told = diagnose_held(("Pending", f"couldn't assign flavors to pod set master: {text}"))
+    assert told.sentence == f"Kueue holds it in the queue gpus: {CAN_NEVER}."
+    assert "never start" in told.help
+    assert not told.is_queued
+
+
+@pytest.mark.parametrize(
+    "reason", ["WaitingForQuota", "ExceedsMaxQuota", "NoMatchingFlavor", "PendingEvaluation"]
+)
+def test_kueue_s_own_reason_of_each_cause_is_read_as_its_one_for_all(reason: str) -> None:
+    text = f"couldn't assign flavors to pod set main: {UNUSED.format('nvidia.com/gpu', 'a100')}"
+    told = diagnose_held(("QuotaReserved", "before"), (reason, text))
+    assert told == diagnose_held(("Pending", text))
+    assert "its queue lacks 2 nvidia.com/gpu" in told.sentence
+
+
+def test_what_other_controllers_say_of_a_job_is_not_kueue_s_word() -> None:
+    told = diagnose_held(("Suspended", "Job suspended"), kind="Job")
+    assert told.sentence == "Kueue holds it in the queue gpus, and has not looked at it yet."
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("namespace doesn't match ClusterQueue selector", "its queue takes no work of the project"),
+        ("a sentence of a later version", "a sentence of a later version"),
+    ],
+    ids=["selector", "unknown"],
+)
+def test_quota_is_not_promised_to_what_waits_for_something_else(text: str, words: str) -> None:
+    told = diagnose_held(("Pending", text))
+    assert words in told.sentence
+    assert told.help == "Ask the administrator of the cluster about the queue."
+    assert not told.is_queued
+
+
+@pytest.mark.parametrize(
+    ("reason", "words", "advice"),
+    [
+        ("EvictedDueToAdmissionCheck", "wants it to be tried again later", "by itself"),
+        ("EvictedDueToDeactivatedDueToAdmissionCheck", "rejected it", "about the check"),
+        (
+            "EvictedDueToDeactivatedDueToMaximumExecutionTimeExceeded",
+            "it ran for as long as it may",
+            "Run it again",
+        ),
+    ],
+)
+def test_why_kueue_took_its_quota_back(reason: str, words: str, advice: str) -> None:
+    told = diagnose_held(("Admitted", "Admitted by ClusterQueue gpus"), (reason, "any"))
+    assert words in told.sentence
+    assert advice in told.help

@@ -129,6 +129,15 @@ def test_no_sentence_of_the_cluster_names_a_workload_of_another_namespace() -> N
     assert strip_names("0/4 nodes are available", "muster-a") == "0/4 nodes are available"
 
 
+def test_whose_quota_kueue_took_is_told_to_nobody_else() -> None:
+    text = (
+        "Preempted workload muster-b/pytorchjob-secret-5dfe2 (UID: 16739dd5) in ClusterQueue "
+        "team-b; preemptor effective priority: 10 (base: 10, boost: 0)"
+    )
+    assert strip_names(text, "muster-a") == "Preempted another workload"
+    assert strip_names(text, "muster-b") == text
+
+
 def test_a_pod_waits_for_others_without_their_names() -> None:
     text = f"Waiting for 2 pods of muster-b/{GROUP} and 1 pod of muster-a/{GROUP} to leave n1"
     scheduled = {"type": "PodScheduled", "status": "False", "message": text}

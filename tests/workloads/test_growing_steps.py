@@ -360,3 +360,23 @@ def test_of_a_cluster_that_is_too_large_it_is_said_once_that_nothing_grows(
 
     growing.until_pods(workload, 4, 4)
     assert [each for each in caplog.messages if "grow again" in each]
+
+
+def test_a_job_in_a_queue_of_kueue_keeps_its_workers(growing: Growing) -> None:
+    workload = growing.start()
+
+    def label(value: str | None) -> None:
+        change = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": value}}}
+        namespace = growing.acting.project.namespace
+        calls.patch(growing.acting.client, PYTORCHJOBS, workload.name, change, namespace=namespace)
+
+    label("default")
+    for _ in range(3):
+        growing.turn()
+    assert growing.workers(workload) == 1
+    [event] = workload.events.filter(reason="NoGrowth")
+    assert event.text.startswith(
+        "Muster leaves its number of workers as it is: it is in a queue of Kueue"
+    )
+    label(None)
+    growing.until_pods(workload, 4, 4)

@@ -144,6 +144,66 @@ def test_what_cannot_be_asked_is_said_to_be_unchecked(cast: Cast, synced_cast: C
     )
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        'failed calling webhook "v.example": Post "https://10.0.0.1:443": connection refused',
+        'admission webhook "v.example" denied the request: cannot list queues',
+    ],
+    ids=["not called", "failed itself"],
+)
+def test_a_webhook_that_fails_is_named_and_the_rest_is_asked(
+    synced_cast: Cast, message: str
+) -> None:
+    checks = ask_script(
+        synced_cast,
+        refusal(500, "InternalError", message=message),
+        lambda exchange: exchange.answer(201, b"{}"),
+    )
+    assert [each.answer for each in checks] == [
+        Answer.UNCHECKED,
+        Answer.ACCEPTED,
+        Answer.ACCEPTED,
+    ]
+    assert checks[0].message == (
+        "The cluster answered 500 (InternalError). Its webhook v.example failed."
+    )
+
+
+@pytest.mark.parametrize("details", [{"name": "gold", "kind": "queues"}, {}], ids=["it", "nothing"])
+def test_a_webhook_that_finds_something_missing_is_quoted(
+    synced_cast: Cast, details: Object
+) -> None:
+    message = 'admission webhook "v.example" denied the request: queues "gold" not found'
+    check = ask_script(synced_cast, refusal(404, "NotFound", message=message, details=details))[0]
+    assert (check.answer, check.message) == (
+        Answer.REFUSED,
+        f"The cluster refused it: {message}",
+    )
+
+
+def test_what_is_too_much_to_ask_about_is_said_to_be_unchecked(synced_cast: Cast) -> None:
+    claims: list[Object] = [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": f"train1-data-{number}", "namespace": "muster-team-a"},
+            "spec": {},
+        }
+        for number in range(30)
+    ]
+    with FaultServer(lambda exchange: exchange.answer(201, b"{}")) as server:
+        lead_to(synced_cast, server)
+        checks = check_objects(synced_cast.team_a, [*claims, *build_objects(synced_cast.team_a)])
+        assert len(server.requests) == 20
+    assert [each.kind for each in checks[:3]] == ["PyTorchJob", "Pod", "Pod"]
+    assert len(checks) == 33
+    assert {each.answer for each in checks[:20]} == {Answer.ACCEPTED}
+    assert {(each.answer, each.message) for each in checks[20:]} == {
+        (Answer.UNCHECKED, "Muster asks about 20 objects at most.")
+    }
+
+
 def test_another_conflict_says_nothing_of_the_name(synced_cast: Cast) -> None:
     modified = refusal(409, "Conflict", message="the quota has been modified")
     check = ask_script(synced_cast, modified)[0]

@@ -251,6 +251,14 @@ def test_a_job_that_waits_for_its_data_is_neither_stopped_nor_pending() -> None:
     assert derive_status(over, ALL_UP, before=Status.INITIALIZING).status == Status.RUNNING
 
 
+def test_a_job_that_others_suspend_says_so() -> None:
+    suspended = pytorch_job(SUSPENDED, runPolicy={"suspend": True})
+    told = derive_status(suspended, [], before=Status.CREATING)
+    assert told.status == Status.STOPPED
+    assert told.reason == "Its job was suspended in the cluster, and not by Muster."
+    assert derive_status(suspended, [], before=Status.STOPPING).reason == ""
+
+
 @pytest.mark.parametrize("is_over", [True, False])
 def test_kueue_may_take_a_job_back_that_waits_or_waited_for_its_data(is_over: bool) -> None:
     job = held_job(SUSPENDED, is_over=is_over)
@@ -260,6 +268,19 @@ def test_kueue_may_take_a_job_back_that_waits_or_waited_for_its_data(is_over: bo
         derived = derive_status(job, [], before=before)
         assert (derived.status, derived.reason) == (Status.PENDING, HELD_BY_KUEUE)
     assert derive_status(job, [], before=Status.STOPPING).status == Status.STOPPED
+
+
+@pytest.mark.parametrize("before", [Status.RUNNING, Status.INITIALIZING, Status.PENDING])
+def test_pods_that_end_because_kueue_took_the_quota_back_are_no_damage(before: Status) -> None:
+    job = pytorch_job(SUSPENDED, runPolicy={"suspend": True})
+    job["metadata"] |= {"labels": {"kueue.x-k8s.io/queue-name": "default"}}
+    ending = [pod("master", deletionTimestamp="2026-01-01T00:00:00Z")]
+    derived = derive_status(job, ending, before=before)
+    assert (derived.status, derived.reason) == (
+        before,
+        "It is suspended: its last pods are ending.",
+    )
+    assert derive_status(job, [], before=before).reason == HELD_BY_KUEUE
 
 
 @settings(max_examples=200)

@@ -10,9 +10,29 @@ from workloads.kube_objects import KUEUE_QUEUE, Object, clean_text, nested_dict
 
 WORKLOAD = "Workload"
 """The kind of Kueue's object for a job."""
-_PENDING = "Pending"
+_PENDING = frozenset(
+    {
+        "Pending",
+        "AdmissionGated",
+        "ExceedsMaxQuota",
+        "Misconfigured",
+        "NoMatchingFlavor",
+        "PendingEvaluation",
+        "Suspended",
+        "TopologyPlacementFailed",
+        "WaitingForPodsReady",
+        "WaitingForPreemptedWorkloads",
+        "WaitingForQuota",
+    }
+)
+"""Reasons of a try that reserved no quota.
+
+With its gate UnadmittedWorkloadsObservability Kueue has one for each cause (engine facts 4),
+without it only the first.
+"""
 _STARTS_WITH_QUOTA = "It starts by itself as soon as the queue has quota for it."
 _ASK_QUEUE = "Ask the administrator of the cluster about the queue."
+_ASK_CHECK = "Ask the administrator of the cluster about the check."
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +48,11 @@ class _Form:
 _RESOURCE = r"(?P<resource>[A-Za-z0-9./_-]{1,253})"
 _FLAVOR = r"flavor (?P<flavor>[a-z0-9.-]{1,253})"
 _NAME = r"(?P<name>[A-Za-z0-9.-]{1,253})"
+_POD_SET = re.compile(r"(?:^|; )couldn't assign flavors to pod set ")
+_NEVER_FITS = re.compile(
+    rf"insufficient quota for {_RESOURCE} in {_FLAVOR}, [^>]{{0,200}}> maximum capacity "
+    r"\((?:[^)>]{1,40} > )?(?P<most>[^)>]{1,40})\)"
+)
 _FORMS: Sequence[_Form] = (
     _Form(
         re.compile(r"Pending the preemption of \d{1,6} workload"),
@@ -53,7 +78,7 @@ _FORMS: Sequence[_Form] = (
     # Of several flavors each has its clause: it can never start only where none of them can
     # take it later.
     _Form(
-        re.compile(rf"{_RESOURCE} in {_FLAVOR},.{{0,200}}> maximum capacity \((?P<most>[^)]+)\)"),
+        _NEVER_FITS,
         "it asks for more {resource} than the flavor {flavor} of its queue can ever have ({most})",
         "Ask for less, or ask an administrator for a larger queue: as it is, it can never start.",
     ),
@@ -88,7 +113,15 @@ _FORMS: Sequence[_Form] = (
         _ASK_QUEUE,
     ),
     _Form(
-        re.compile(r"no longer fits|skipped|waiting for all admitted workloads"),
+        re.compile(r"namespace doesn't match ClusterQueue selector"),
+        "its queue takes no work of the project's namespace",
+        _ASK_QUEUE,
+    ),
+    _Form(
+        re.compile(
+            r"no longer fits|skipped|waiting for all admitted workloads|"
+            r"overlapping preemption targets"
+        ),
         "other work of its queue came before it",
         _STARTS_WITH_QUOTA,
         is_queued=True,
@@ -102,9 +135,19 @@ _EVICTIONS: Sequence[tuple[str, str, str]] = (
         "Find out why its pods do not become ready, and run it again.",
     ),
     (
+        "DeactivatedDueToAdmissionCheck",
+        "an admission check rejected it, and Kueue tries it no more",
+        _ASK_CHECK,
+    ),
+    (
         "DueToAdmissionCheck",
-        "an admission check rejected it",
-        "Ask the administrator of the cluster about the check.",
+        "an admission check wants it to be tried again later, so that it lost its quota",
+        f"Kueue tries it again by itself. If it lasts: {_ASK_CHECK[0].lower()}{_ASK_CHECK[1:]}",
+    ),
+    (
+        "MaximumExecutionTimeExceeded",
+        "it ran for as long as it may, and Kueue tries it no more",
+        "Run it again, from its last checkpoint.",
     ),
     (
         "PodsReadyTimeout",
@@ -129,7 +172,7 @@ _EVICTIONS: Sequence[tuple[str, str, str]] = (
         _STARTS_WITH_QUOTA,
     ),
 )
-_REASONS = (_PENDING, "QuotaReserved", "Admitted", "Preempted", "AdmissionCheckUpdated", "Started")
+_REASONS = (*_PENDING, "QuotaReserved", "Admitted", "Preempted", "AdmissionCheckUpdated", "Started")
 
 
 def diagnose_kueue(job: Object, events: Sequence[Object]) -> Diagnosis | None:
@@ -137,13 +180,11 @@ def diagnose_kueue(job: Object, events: Sequence[Object]) -> Diagnosis | None:
     queue = clean_text(nested_dict(job, "metadata", "labels").get(KUEUE_QUEUE), 253)
     if not queue:
         return None
-    reasons = {str(each.get("reason")) for each in events}
-    evictions = [each for each in reasons if each.startswith("Evicted")]
-    newest = find_newest(
-        [each for each in events if nested_dict(each, "involvedObject").get("kind") != "Pod"],
-        *_REASONS,
-        *evictions,
-    )
+    own_events = [each for each in events if _is_from_kueue(each)]
+    evictions = [
+        reason for each in own_events if (reason := str(each.get("reason"))).startswith("Evicted")
+    ]
+    newest = find_newest(own_events, *_REASONS, *evictions)
     lead = f"Kueue holds it in the queue {queue}"
     if newest is None:
         return Diagnosis(
@@ -152,7 +193,7 @@ def diagnose_kueue(job: Object, events: Sequence[Object]) -> Diagnosis | None:
             "such LocalQueue in the project's namespace: ask the administrator of the cluster.",
         )
     reason, text = str(newest.get("reason")), get_text(newest)
-    if reason == _PENDING:
+    if reason in _PENDING:
         return _diagnose_pending(lead, text)
     if reason in ("QuotaReserved", "AdmissionCheckUpdated"):
         return Diagnosis(
@@ -170,15 +211,33 @@ def diagnose_kueue(job: Object, events: Sequence[Object]) -> Diagnosis | None:
     return _diagnose_eviction(lead, reason)
 
 
+def _is_from_kueue(event: Object) -> bool:
+    """Return whether Kueue wrote an event: other controllers suspend and start jobs, too."""
+    kind = nested_dict(event, "involvedObject").get("kind")
+    return kind == WORKLOAD or (kind != "Pod" and event.get("reason") == "Started")
+
+
 def _diagnose_pending(lead: str, text: str) -> Diagnosis:
+    # All pod sets start together: one that can never start decides over those that wait.
+    found = [each for part in _POD_SET.split(text) if (each := _match_form(part)) is not None]
+    if not found:
+        return Diagnosis(build_sentence(f"{lead}: {text}"), _ASK_QUEUE)
+    form, match = min(found, key=lambda each: (each[0].is_queued, _FORMS.index(each[0])))
+    words = form.words.format(**{name: value or "" for name, value in match.groupdict().items()})
+    return Diagnosis(build_sentence(f"{lead}: {words}"), form.help, is_queued=form.is_queued)
+
+
+def _match_form(text: str) -> tuple[_Form, re.Match[str]] | None:
+    """Return the form of what a pod set waits for, and its match; None of unknown words.
+
+    A flavor that has too little of one resource in all is of no use once it has room for others.
+    """
+    useless = {match["flavor"] for match in _NEVER_FITS.finditer(text)}
     for form in _FORMS:
-        if match := form.pattern.search(text):
-            groups = {name: value or "" for name, value in match.groupdict().items()}
-            words = form.words.format(**groups)
-            return Diagnosis(
-                build_sentence(f"{lead}: {words}"), form.help, is_queued=form.is_queued
-            )
-    return Diagnosis(build_sentence(f"{lead}: {text}"), _STARTS_WITH_QUOTA, is_queued=True)
+        for match in form.pattern.finditer(text):
+            if not (form.is_queued and match.groupdict().get("flavor") in useless):
+                return form, match
+    return None
 
 
 def _diagnose_eviction(lead: str, reason: str) -> Diagnosis:

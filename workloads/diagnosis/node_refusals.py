@@ -106,6 +106,15 @@ _SPREAD_HELP = (
     "pods."
 )
 _FORMS: Sequence[_Form] = (
+    # Tolerated, they would lead its pods to nodes that do not answer.
+    _build_form(
+        r"had (?:untolerated )?taints?(?:\(s\))? ?\{(?P<detail>node\.kubernetes\.io/"
+        r"(?:not-ready|unreachable|network-unavailable|(?:memory|disk|pid)-pressure))\b[^}]*\}",
+        "has the taint {}, which it keeps while it is not well",
+        "have the taint {}, which they keep while they are not well",
+        "Those nodes take pods again when they are well: ask the administrator of the cluster.",
+        RefusalSort.RULE,
+    ),
     _build_form(
         r"had (?:untolerated )?taints?(?:\(s\))? ?\{(?P<detail>[^}]*)\}|untolerated taint",
         "has the taint {}, which it does not tolerate",

@@ -16,7 +16,7 @@ from scheduling import PodShape
 from workloads.elastic import cluster_state, replicas
 from workloads.elastic.pod_shapes import ShapeBuilder
 from workloads.elastic.scale_rules import ElasticJob
-from workloads.kube_objects import Object, int_or_zero, nested_dict
+from workloads.kube_objects import KUEUE_QUEUE, Object, int_or_zero, nested_dict
 from workloads.models import Attempt, Desired, Event, Pod
 from workloads.pod_counts import WITHOUT_NODE, Standing, decode_counts
 from workloads.states import Status, count_requested_pods
@@ -34,8 +34,9 @@ _HAS_BEGUN = (Status.RUNNING, Status.DEGRADED)
 class LoadedJob:
     """An attempt of an elastic workload with what the rules need of it.
 
-    `job` is None where its number of workers is not to be judged now: a change is under way, or
-    somebody else changed it. `cluster_workers` is how many workers its object wants, as last seen.
+    `job` is None where its number of workers is not to be judged now: a change is under way,
+    somebody else changed it, or it is in a queue of Kueue. `cluster_workers` is how many workers
+    its object wants, as last seen.
     """
 
     attempt: Attempt
@@ -58,6 +59,14 @@ class LoadedJob:
         """Whether the object wants neither what Muster set nor what it is about to set."""
         known = (self.attempt.workers_set, self.attempt.workers_wanted)
         return self.cluster_workers not in known
+
+    @property
+    def is_in_kueue(self) -> bool:
+        """Whether Kueue admitted it: a job with other pods than those it suspends and queues anew.
+
+        Kueue: `pkg/controller/jobframework/reconciler.go`, ensureOneWorkload.
+        """
+        return KUEUE_QUEUE in nested_dict(self.attempt.workload.job, "metadata", "labels")
 
 
 def load_jobs(cluster: Cluster, after: int = 0) -> Sequence[LoadedJob]:
@@ -152,7 +161,7 @@ def _build_job(
     workload = attempt.workload
     kind, obj = JOB_KINDS[workload.job_kind], workload.job or {}
     loaded = LoadedJob(attempt, kind, replicas.count_workers(obj, kind), None)
-    if loaded.has_plan or loaded.is_changed_by_others or shape is None:
+    if loaded.has_plan or loaded.is_changed_by_others or loaded.is_in_kueue or shape is None:
         return loaded
     others = count_requested_pods(obj) - loaded.cluster_workers
     bounds = nested_dict(obj, "spec", "elasticPolicy")

@@ -27,9 +27,9 @@ from projects.models import Project
 from workloads import workload_manifests
 from workloads.judgement import Judgement
 from workloads.kube_objects import Object
-from workloads.preflight.questions import POD, Question, list_questions
+from workloads.preflight.questions import MOST_QUESTIONS, POD, Question, list_questions
 from workloads.tasks.objects import resource_of_manifest
-from workloads.tasks.retrying import describe_refusal
+from workloads.tasks.retrying import describe_failure, describe_refusal, find_failed_webhook
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,11 @@ def check_objects(project: Project, objects: Sequence[Object]) -> list[ObjectChe
         return _leave_unchecked(
             questions, "Others are asking this cluster just now: look again in a few seconds."
         )
-    return _ask_in_time(client, questions, project.cluster_id)
+    asked, rest = questions[:MOST_QUESTIONS], questions[MOST_QUESTIONS:]
+    return [
+        *_ask_in_time(client, asked, project.cluster_id),
+        *_leave_unchecked(rest, f"Muster asks about {MOST_QUESTIONS} objects at most."),
+    ]
 
 
 def _take_turn(cluster: uuid.UUID) -> bool:
@@ -156,8 +160,13 @@ def _check_object(client: Client, question: Question) -> ObjectCheck:
     answer, message = Answer.ACCEPTED, "The cluster would take it."
     try:
         calls.create(client, resource, manifest, namespace=namespace, dry_run=True)
-    except (Unavailable, Unauthorized):
+    except Unauthorized:
         raise
+    except Unavailable as error:
+        # A webhook is for some kinds of objects: the others can be asked about.
+        if not find_failed_webhook(error):
+            raise
+        answer, message = Answer.UNCHECKED, describe_failure(error)
     except Conflict as error:
         answer, message = Answer.UNCHECKED, _finish_sentence(error.message)
         if error.already_exists:

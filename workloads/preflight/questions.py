@@ -10,6 +10,7 @@ from workloads.kube_objects import Object, nested_dict
 
 POD = "Pod"
 MOST_QUESTIONS = 20
+"""Objects of one submission that a cluster is asked about."""
 DEEPEST = 8
 """How deep in an object a template of pods lies at most."""
 LONGEST_BASE = 57
@@ -27,7 +28,7 @@ class Question:
 
 
 def list_questions(objects: Sequence[Object]) -> list[Question]:
-    """Return what to ask about the objects of a submission: each, then their pods.
+    """Return what to ask about the objects of a submission, the job and the pods first.
 
     The operator's own additions to a pod are not among them.
     """
@@ -39,7 +40,7 @@ def list_questions(objects: Sequence[Object]) -> list[Question]:
     ]
     if not pods:
         pods = [Question(POD, each["metadata"]["name"], None) for each in objects[-1:]]
-    return [*wanted, *pods][:MOST_QUESTIONS]
+    return [*wanted[-1:], *pods[: MOST_QUESTIONS - 1], *wanted[:-1]]
 
 
 def _find_templates(value: Any, role: str, depth: int) -> Iterator[tuple[str, Object]]:

@@ -21,7 +21,9 @@ MAX_RETRY_SECONDS = 60.0
 """Seconds until a step is tried again: after its first failure, and at most."""
 MAX_CAUSES = 5
 """Causes of a refusal that are shown at most."""
-_FAILED_WEBHOOK = re.compile(r'failed calling webhook "(?P<name>[a-zA-Z0-9.-]{1,253})"')
+_FAILED_WEBHOOK = re.compile(
+    r'(?:failed calling|admission) webhook "(?P<name>[a-zA-Z0-9.-]{1,253})"'
+)
 
 
 class RetryLater(Exception):
@@ -85,7 +87,7 @@ def run_step(step: Step, workload: Workload, work: Callable[[Client], None]) -> 
         _retry_step(
             step,
             workload,
-            _describe_failure(error),
+            describe_failure(error),
             retry_after and min(retry_after, MAX_RETRY_SECONDS),
         )
         # The heartbeat finds out whether the cluster is away for all, and when it is back.
@@ -102,7 +104,13 @@ def compute_backoff(tries: int) -> float:
     return delay * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
 
-def _describe_failure(error: KubeError) -> str:
+def find_failed_webhook(error: KubeError) -> str:
+    """Return the name of the webhook that a failure comes of; "" where it comes of none."""
+    found = _FAILED_WEBHOOK.search(error.detail)
+    return found["name"] if found else ""
+
+
+def describe_failure(error: KubeError) -> str:
     """Describe a failure for a person, with the webhook that it comes of, if that is one.
 
     The server's other words may have addresses inside the cluster: they are for the log alone.
@@ -110,8 +118,8 @@ def _describe_failure(error: KubeError) -> str:
     words = f"{error.message[:1].upper()}{error.message[1:]}."
     if error.detail:
         log.info("the cluster failed: %s: %s", error.message, error.detail)
-    webhook = _FAILED_WEBHOOK.search(error.detail)
-    return f"{words} Its webhook {webhook['name']} failed." if webhook else words
+    webhook = find_failed_webhook(error)
+    return f"{words} Its webhook {webhook} failed." if webhook else words
 
 
 def describe_refusal(error: Rejected) -> str:

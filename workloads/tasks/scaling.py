@@ -51,6 +51,10 @@ REFUSAL_PAUSE = timedelta(minutes=10)
 TOO_MANY = (
     f"more than {cluster_state.MOST_NODES:,} nodes or {cluster_state.MOST_PODS:,} unended pods"
 )
+KEPT_IN_KUEUE = (
+    "Muster leaves its number of workers as it is: it is in a queue of Kueue, which stops a job "
+    "whose pods become more or fewer, and queues it anew."
+)
 SHORT_SECONDS = 0.5
 """Seconds of computing after which a cluster needs no rest."""
 
@@ -109,6 +113,8 @@ def _scale_jobs(cluster: Cluster, loaded: Sequence[LoadedJob]) -> None:
         if each.is_changed_by_others:
             workload = each.attempt.workload
             journal.record_foreign_scaling(workload.pk, workload.attempt, workload.job or {})
+    if in_kueue := [each.attempt for each in loaded if each.is_in_kueue]:
+        journal.record_no_growth(in_kueue, KEPT_IN_KUEUE)
     try:
         _run_turn(cluster, [each for each in loaded if not each.is_changed_by_others])
     except KubeError as error:

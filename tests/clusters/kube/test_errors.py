@@ -63,6 +63,22 @@ def test_an_answer_becomes_the_error_to_react_to(
     assert error.status == code
 
 
+@pytest.mark.parametrize("code", [401, 404, 410])
+@pytest.mark.parametrize(
+    "message",
+    [
+        'admission webhook "w.example" denied the request: runtimes.trainer "torch" not found',
+        "jobs \"a\" is forbidden: ValidatingAdmissionPolicy 'cost' with binding 'all' denied "
+        "request: no cost centre",
+    ],
+    ids=["webhook", "policy"],
+)
+def test_what_an_admission_denies_is_refused_whatever_its_code(code: int, message: str) -> None:
+    error = error_from_answer(code, {}, status(code, "NotFound", message, **NAMED))
+    assert type(error) is Rejected
+    assert error.message == message
+
+
 def test_a_taken_name_and_a_stale_version_are_told_apart() -> None:
     taken, stale = (
         error_from_answer(409, {}, status(409, "AlreadyExists")),
