@@ -93,6 +93,13 @@ def test_a_quota_above_its_limit_is_refused(cast: Cast) -> None:
     assert [each["field"] for each in answer["details"]] == ["projects.0.gpuLimit"]
 
 
+def test_a_weight_below_none_is_refused(cast: Cast) -> None:
+    """-1 is without limit for quotas alone."""
+    project = {"id": str(cast.team_a.pk), "gpuQuota": -1, "overQuotaWeight": -1}
+    answer = Caller(cast.alice)("POST", ADDRESS, build_body(cast, projects=[project]), status=400)
+    assert [each["field"] for each in answer["details"]] == ["projects.0.overQuotaWeight"]
+
+
 def test_nodes_that_are_not_named_count_too(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial_form, "MOST_NODES", 5)
     add_nodes(cast, 8, 8, 4)

@@ -328,6 +328,12 @@ def test_a_department_without_quota_rises_with_its_projects(cast: Cast, waiting:
     assert (own.bounds[GPU].quota, own.bounds[GPU].limit) == (2, 2)
 
 
+def test_other_quotas_help_nobody_without_kai(cast: Cast, waiting: Workload) -> None:
+    Cluster.objects.filter(pk=cast.cluster.pk).update(capabilities={"served": []})
+    question = ask_for_workload(load(waiting), cast.bob)
+    assert "quota" not in {each.key for each in question.places[0].alternatives}
+
+
 def test_who_may_not_launch_there_gets_no_copy(cast: Cast, waiting: Workload) -> None:
     offers = ask_for_workload(waiting, cast.vera).offers
     assert {offer.project for offer in offers.values() if offer.change} <= {None}

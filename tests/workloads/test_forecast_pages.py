@@ -93,6 +93,7 @@ def test_the_page_of_what_waits_says_when_it_starts(cast: Cast, sign_in: SignIn)
     ("outlook", "words"),
     [
         ("no-end", "nobody knows when work of another project ends"),
+        ("no-end", "or 3 runs like it that lasted longer and ended."),
         ("too-late", "not likely to start within 24 hours."),
         ("never", "no room for it on the nodes that take pods now"),
         ("held", "Kueue holds it"),
@@ -190,6 +191,14 @@ def test_the_record_is_of_the_projects_that_one_sees(cast: Cast, sign_in: SignIn
     assert read_page(sign_in(cast.bob), "/forecasts.csv").endswith("team-a,1h,20,15,0.7500")
     assert "team-b,1h,20,0,0.0000" in read_page(sign_in(cast.alice), "/forecasts.csv")
     assert "/forecasts" in read_page(sign_in(cast.bob), "/overview")
+
+
+def test_a_few_forecasts_draw_no_curve(cast: Cast, sign_in: SignIn) -> None:
+    for _ in range(19):
+        add_record(cast.team_a, 600, 700, made_at=timezone.now())
+    page = read_page(sign_in(cast.bob), "/forecasts")
+    assert "It is drawn when 20 forecasts are decided" in page
+    assert "fc-picture" not in page
 
 
 def test_the_diagram_counts_what_waited_in_vain(cast: Cast) -> None:

@@ -13,6 +13,7 @@ from tests.workloads.ledger_rows import build_moment
 from tests.workloads.waiting_rows import HOUR, FixedSimulator, add_workload, starts_in
 from workloads.forecasting import forecast_cluster
 from workloads.models import NO_LIKELY_START, ClusterForecast, Pod, Workload, WorkloadForecast
+from workloads.queries import view_forecast
 from workloads.tasks.forecasting import forecast_all
 
 __all__ = ["waiting"]
@@ -80,7 +81,15 @@ def test_all_clusters_have_their_turn_the_oldest_forecast_first(
 
 @pytest.mark.parametrize(
     ("took", "age", "is_forecast"),
-    [(0.4, 1, True), (20, 190, False), (20, 210, True), (500, 1000, False), (500, 1110, True)],
+    [
+        (0.4, 1, True),
+        (20, 190, False),
+        (20, 210, True),
+        (500, 1000, False),
+        (500, 1110, True),
+        # The clock was set back by an hour.
+        (500, -3600, True),
+    ],
 )
 def test_a_cluster_rests_from_a_long_forecast_whoever_made_it(
     cast: Cast, monkeypatch: pytest.MonkeyPatch, took: float, age: float, is_forecast: bool
@@ -97,6 +106,31 @@ def test_a_cluster_rests_from_a_long_forecast_whoever_made_it(
     )
     forecast_all()
     assert bool(asked) == is_forecast
+
+
+@pytest.mark.parametrize(("age", "is_forecast"), [(50, False), (70, True)])
+def test_a_cluster_rests_when_the_simulator_failed_at_once(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, age: float, is_forecast: bool
+) -> None:
+    now = timezone.now()
+    Cluster.objects.update(last_seen_at=now)
+    made_at = now - timedelta(seconds=age)
+    fields = {"took_seconds": 0.4, "fingerprint": "", "trouble": "The simulator failed."}
+    ClusterForecast.objects.create(cluster=cast.cluster, computed_at=made_at, **fields)
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        "workloads.tasks.forecasting.forecast_cluster", lambda *given: asked.append(given)
+    )
+    forecast_all()
+    assert bool(asked) == is_forecast
+
+
+def test_a_clock_that_is_set_back_holds_up_no_forecast(cast: Cast, waiting: Workload) -> None:
+    simulator = FixedSimulator(waits=starts_in(HOUR))
+    assert forecast_cluster(cast.cluster, build_moment(60), simulator)
+    ClusterForecast.objects.update(claimed_until=build_moment(62))
+    assert forecast_cluster(cast.cluster, build_moment(0), simulator)
+    assert WorkloadForecast.objects.get().likely_at == build_moment(60)
 
 
 def test_one_process_at_a_time_plays_a_cluster_forward(cast: Cast, waiting: Workload) -> None:
@@ -141,3 +175,25 @@ def test_forecasts_of_clusters_that_are_not_asked_are_forgotten(
     assert not WorkloadForecast.objects.exists()
     waiting.refresh_from_db()
     assert waiting.likely_start_at == NO_LIKELY_START
+
+
+def test_lists_have_no_start_of_a_forecast_that_is_too_old(
+    cast: Cast, waiting: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cluster answers, and what would forecast it anew fails each time."""
+    simulator = FixedSimulator(waits=starts_in(HOUR))
+    forecast_cluster(cast.cluster, timezone.now() - timedelta(minutes=16), simulator)
+    Cluster.objects.update(last_seen_at=timezone.now())
+
+    def fail(*given: Any) -> None:
+        raise ValueError
+
+    monkeypatch.setattr("workloads.tasks.forecasting.forecast_cluster", fail)
+    waiting.refresh_from_db()
+    assert waiting.likely_start is not None
+    forecast_all()
+    waiting.refresh_from_db()
+    assert waiting.likely_start is None
+    view = view_forecast(waiting, cast.bob)
+    assert view is not None
+    assert "the last one is 16 minutes old" in view.sentence

@@ -2,6 +2,7 @@
 
 import math
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -25,6 +26,7 @@ from tests.workloads.waiting_rows import (
     starts_in,
 )
 from workloads import journal
+from workloads.alternatives import CannotAsk, ask_for_workload
 from workloads.elastic.cluster_state import load_cluster_state
 from workloads.forecasting import forecast_cluster
 from workloads.forecasting.gang_sizes import require_whole_gangs
@@ -41,6 +43,8 @@ from workloads.models import (
     Workload,
     WorkloadForecast,
 )
+from workloads.queries import view_forecast
+from workloads.specs import ExtendedResource, Spec, encode_spec
 from workloads.states import HELD_BY_KUEUE
 from workloads.tasks.retaining import retain
 
@@ -170,6 +174,32 @@ def test_what_is_stopped_before_does_not_count(cast: Cast, waiting: Workload) ->
     assert not WorkloadForecast.objects.exists()
 
 
+def stop(workload: Workload, minutes: float) -> None:
+    """Let a person stop a workload that waits."""
+    Workload.objects.filter(pk=workload.pk).update(status="Stopping")
+    Event.objects.create(
+        workload=workload,
+        attempt=workload.attempt,
+        at=build_moment(minutes),
+        kind=Event.Kind.ACTION,
+        old="Pending",
+        new="Stopping",
+    )
+
+
+@pytest.mark.parametrize(("stopped", "is_right"), [(100, None), (150, False)])
+def test_what_is_stopped_counts_up_to_then_however_late_that_is_seen(
+    cast: Cast, waiting: Workload, stopped: float, is_right: bool | None
+) -> None:
+    """A cluster that rests, or does not answer, is not looked at for some time."""
+    forecast_cluster(cast.cluster, build_moment(0), FixedSimulator(waits=starts_in(HOUR)))
+    stop(waiting, stopped)
+    forecast_cluster(cast.cluster, build_moment(200), FixedSimulator())
+    record = ForecastRecord.objects.get()
+    assert (record.is_right, record.started_at) == (is_right, None)
+    assert record.closed_at == build_moment(stopped)
+
+
 def test_what_is_overdue_is_wrong_before_it_starts(cast: Cast, waiting: Workload) -> None:
     forecast_cluster(cast.cluster, build_moment(0), FixedSimulator(waits=starts_in(HOUR)))
     forecast_cluster(cast.cluster, build_moment(125), FixedSimulator())
@@ -267,7 +297,7 @@ def test_queries_do_not_grow_with_workloads(cast: Cast, waiting: Workload) -> No
         add_workload(cast.team_a, f"w{number}")
         add_ended_run(cast.team_a, f"e{number}", 1)
     assert count(20) <= few + 3
-    assert few <= 49
+    assert few <= 50
 
 
 def test_records_are_kept_as_long_as_the_settings_say(cast: Cast) -> None:
@@ -290,6 +320,41 @@ def test_what_waits_starts_when_what_runs_is_likely_to_end(cast: Cast) -> None:
     assert row.likely_at is not None
     assert abs(row.likely_at - build_moment(120)) < timedelta(minutes=2)
     assert row.blockers == [str(holder.pk)]
+
+
+@pytest.mark.parametrize(("has_kai", "outlook"), [(True, "never"), (False, "starts")])
+def test_a_limit_holds_nobody_back_without_kai(cast: Cast, has_kai: bool, outlook: str) -> None:
+    type(cast.team_a).objects.filter(pk=cast.team_a.pk).update(gpu_quota=0, gpu_limit=0)
+    if not has_kai:
+        cast.cluster.capabilities = {"served": []}
+    add_node(cast, gpus=1)
+    add_workload(cast.team_b, "holder", node="node-1", time_limit_seconds=3600)
+    add_workload(cast.team_a, "waits", minutes=1)
+    forecast_cluster(cast.cluster, build_moment(30))
+    assert WorkloadForecast.objects.get().outlook == outlook
+
+
+def test_nothing_is_forecast_of_devices_that_are_not_played(cast: Cast) -> None:
+    """A part of a GPU (MIG) is not known to be free; a share of a network adapter is there."""
+    add_node(cast, gpus=4)
+    for name, resource in (("mig", "nvidia.com/mig-1g.5gb"), ("rdma", "rdma/hca")):
+        add_workload(cast.team_a, name, spec=encode_spec(build_spec_with(cast, name, resource)))
+    simulator = FixedSimulator(mig=starts_in(HOUR), rdma=starts_in(HOUR))
+    forecast_cluster(cast.cluster, timezone.now(), simulator)
+    outlooks = dict(WorkloadForecast.objects.values_list("workload__name", "outlook"))
+    assert outlooks == {"mig": "unknown", "rdma": "starts"}
+    workload = Workload.objects.select_related("project", "cluster").get(name="mig")
+    view = view_forecast(workload, cast.bob)
+    assert view is not None
+    assert view.sentence.startswith("No forecast. It asks for nvidia.com/mig-1g.5gb, and Muster")
+    with pytest.raises(CannotAsk, match=r"It asks for nvidia\.com/mig-1g\.5gb"):
+        ask_for_workload(workload, cast.bob)
+
+
+def build_spec_with(cast: Cast, name: str, resource: str) -> Spec:
+    spec = a_spec(cast.team_a, name)
+    compute = replace(spec.setup.compute, extended=(ExtendedResource(resource, "1"),))
+    return replace(spec, setup=replace(spec.setup, compute=compute))
 
 
 def test_nobody_knows_when_work_without_past_ends(cast: Cast) -> None:

@@ -32,8 +32,9 @@ from workloads.elastic import cluster_state
 from workloads.elastic.pod_shapes import ShapeBuilder
 from workloads.forecasting.cluster_forecast import STALE_AFTER, TOO_LARGE
 from workloads.forecasting.evidence import load_run_lengths
-from workloads.forecasting.gang_sizes import require_whole_gangs
+from workloads.forecasting.played_state import load_played_state
 from workloads.forecasting.submissions import load_past_submissions
+from workloads.forecasting.unplayed_devices import NOT_PLAYED, find_unplayed_device
 from workloads.judgement import Judgement, judge_submission
 from workloads.models import Workload, WorkloadForecast
 from workloads.placement_rules import load_pools
@@ -103,6 +104,7 @@ def ask_for_workload(workload: Workload, user: User) -> Question:
         spec = decode_spec(workload.spec)
     except UnreadableSpec as error:
         raise CannotAsk("It was submitted by another version of Muster.") from error
+    _require_played_devices(spec)
     builder = _Builder(workload.project, user)
     key = str(workload.pk)
     gang = next((each for each in builder.state.gangs if each.key == key), None)
@@ -114,12 +116,19 @@ def ask_for_workload(workload: Workload, user: User) -> Question:
 
 def ask_for_draft(judgement: Judgement, user: User) -> Question:
     """Build the question of an acceptable submission that is not made yet. Raises CannotAsk."""
+    _require_played_devices(judgement.spec)
     builder = _Builder(judgement.project, user)
     try:
         gang = builder.build_gang(judgement)
     except TooManyPods as error:
         raise CannotAsk("It has more pods than Muster plays forward.") from error
     return builder.build(judgement.spec, gang, ())
+
+
+def _require_played_devices(spec: Spec) -> None:
+    device = find_unplayed_device(spec)
+    if device:
+        raise CannotAsk(f"It asks for {device}, and {NOT_PLAYED}.")
 
 
 class _Builder:
@@ -184,8 +193,11 @@ class _Builder:
     def _raise_quota(self, gang: Gang) -> Iterator[Alternative]:
         """Yield the queues with as many more GPUs for the project as the gang wants. One query.
 
-        The queue of a department without a quota of its own rises with its projects' sum.
+        The queue of a department without a quota of its own rises with its projects' sum. Without
+        KAI nothing enforces quotas, so nothing comes of others.
         """
+        if not self.project.cluster.can.has_kai:
+            return
         wanted = Decimal(math.ceil(_count_devices(gang)))
         projects = cluster_state.load_queue_projects(self.project.cluster)
         own = next((each for each in projects if each.pk == self.project.pk), None)
@@ -274,7 +286,7 @@ def _load_state(cluster: Cluster, now: datetime) -> ClusterState:
     if cluster.unreachable_since is not None or seen_at is None or now - seen_at > STALE_AFTER:
         raise CannotAsk("Its cluster does not answer.")
     try:
-        return require_whole_gangs(cluster_state.load_cluster_state(cluster, now), cluster)
+        return load_played_state(cluster, now)
     except cluster_state.TooLarge as error:
         raise CannotAsk(TOO_LARGE) from error
 

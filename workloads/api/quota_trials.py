@@ -37,6 +37,7 @@ from workloads.trials.node_kinds import MOST_OF_A_KIND
 MOST_NAMED = 500
 """Projects, departments, or kinds of nodes of one body."""
 UNLIMITED = Decimal(-1)
+WEIGHT_FIELD = "over_quota_weight"
 _PLACES = {
     ChangeKind.PROJECT: "projects",
     ChangeKind.DEPARTMENT: "departments",
@@ -219,7 +220,9 @@ def _list_places(body: TrialBody, cluster: Cluster) -> Iterator[tuple[Row, Place
         for index, item in enumerate(items):
             given = {name: getattr(item, name) for name in SHARE_FIELDS}
             values = {
-                name: _write_amount(value) for name, value in given.items() if value is not UNSET
+                name: _write_amount(name, value)
+                for name, value in given.items()
+                if value is not UNSET
             }
             yield (kind, item.id), (f"{_PLACES[kind]}.{index}", values)
     if not body.nodes:
@@ -232,5 +235,7 @@ def _list_places(body: TrialBody, cluster: Cluster) -> Iterator[tuple[Row, Place
         yield (ChangeKind.NODES, kinds[one.like]), (place, {COUNT_FIELD: str(one.count)})
 
 
-def _write_amount(amount: Decimal | None) -> str:
-    return "" if amount is None or amount == UNLIMITED else f"{amount:f}"
+def _write_amount(name: str, amount: Decimal | None) -> str:
+    """Return an amount as it is typed; no weight is without limit."""
+    is_unlimited = amount == UNLIMITED and name != WEIGHT_FIELD
+    return "" if amount is None or is_unlimited else f"{amount:f}"

@@ -15,10 +15,11 @@ from workloads.elastic import cluster_state
 from workloads.forecasting import forecast_rows
 from workloads.forecasting.evidence import load_run_lengths
 from workloads.forecasting.fingerprint import compute_fingerprint
-from workloads.forecasting.gang_sizes import require_whole_gangs
 from workloads.forecasting.margins import load_margins
+from workloads.forecasting.played_state import load_played_state
 from workloads.forecasting.simulator_process import SimulatorFailed, simulate_apart
 from workloads.forecasting.submissions import load_past_submissions
+from workloads.forecasting.unplayed_devices import load_unplayed
 from workloads.models import (
     MOST_FORECASTS,
     ClusterForecast,
@@ -72,7 +73,8 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
         return False
     fingerprint = compute_fingerprint(cluster)
     is_of_now = before is not None and before.fingerprint == fingerprint
-    if before is not None and is_of_now and now - before.computed_at < MOST_AGE:
+    # One of a time to come was made before the clock was set back.
+    if before is not None and is_of_now and timedelta() <= now - before.computed_at < MOST_AGE:
         return False
     if not journal.claim_forecast(cluster.pk, now, now + LONGEST_CLAIM):
         return False
@@ -85,7 +87,7 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
     )
     forecasts: Mapping[str, StartForecast] = {}
     try:
-        state = require_whole_gangs(cluster_state.load_cluster_state(cluster, now), cluster)
+        state = load_played_state(cluster, now)
         lengths = load_run_lengths(cluster.pk, now)
         before_now = load_past_submissions(cluster, lengths, now)
         forecasts = simulate(
@@ -126,12 +128,14 @@ def _build_updates(
     margins = load_margins(cluster.pk, now)
     shown = WorkloadForecast.objects.filter(workload__cluster=cluster).in_bulk()
     kept = _load_kept_records(cluster)
+    unplayed = load_unplayed(workloads)
     updates = []
     for workload in workloads:
-        forecast = forecasts.get(str(workload.pk))
+        is_unplayed = workload.pk in unplayed
+        forecast = None if is_unplayed else forecasts.get(str(workload.pk))
         record = None
         if forecast is None:
-            row = _build_row_without_forecast(workload, computed)
+            row = _build_row_without_forecast(workload, computed, is_unplayed=is_unplayed)
         else:
             row = forecast_rows.build_forecast_row(workload, forecast, now, margins)
             if forecast_rows.is_record_due(row, kept.get((workload.pk, workload.attempt), ())):
@@ -150,9 +154,11 @@ def _load_kept_records(cluster: Cluster) -> Mapping[tuple[object, int], list[For
     return kept
 
 
-def _build_row_without_forecast(workload: Workload, computed: ClusterForecast) -> WorkloadForecast:
+def _build_row_without_forecast(
+    workload: Workload, computed: ClusterForecast, *, is_unplayed: bool
+) -> WorkloadForecast:
     """Build the row that says why nothing is forecast."""
-    if computed.trouble:
+    if computed.trouble or is_unplayed:
         outlook = ForecastOutlook.UNKNOWN
     elif workload.status == Status.PREPARING:
         outlook = ForecastOutlook.PREPARING

@@ -28,6 +28,7 @@ from workloads.journal.forecast_records import (
     ForecastUpdate,
     claim_forecast,
     clear_forecasts,
+    hide_likely_starts,
     record_forecasts,
     settle_forecast_records,
 )
@@ -104,6 +105,7 @@ __all__ = [
     "drop_scaling",
     "exclude_nodes",
     "find_subjects",
+    "hide_likely_starts",
     "list_known_objects",
     "plan_scaling",
     "reconcile_workload",

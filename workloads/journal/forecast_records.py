@@ -5,7 +5,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Exists, Max, OuterRef, Q
+from django.db.models import (
+    Count,
+    DateTimeField,
+    Exists,
+    Max,
+    OuterRef,
+    Q,
+    Subquery,
+    Value,
+)
+from django.db.models.functions import Coalesce
 
 from workloads.journal import bulk_sql
 from workloads.journal.transactions import journal_transaction
@@ -49,7 +59,8 @@ def claim_forecast(cluster_id: uuid.UUID, now: datetime, until: datetime) -> boo
     Of one that was never forecast two may: there is no row to claim yet. One statement.
     """
     rows = ClusterForecast.objects.filter(pk=cluster_id)
-    is_free = Q(claimed_until=None) | Q(claimed_until__lte=now)
+    # One that ends later than this one would is of before the clock was set back.
+    is_free = Q(claimed_until=None) | Q(claimed_until__lte=now) | Q(claimed_until__gt=until)
     return bool(rows.filter(is_free).update(claimed_until=until)) or not rows.exists()
 
 
@@ -119,6 +130,16 @@ def clear_forecasts(cluster_id: uuid.UUID) -> None:
         ClusterForecast.objects.filter(pk=cluster_id).delete()
 
 
+def hide_likely_starts(cluster_id: uuid.UUID) -> None:
+    """Take the likely starts out of lists, where no forecast of a cluster is new enough."""
+    Workload.objects.filter(
+        cluster=cluster_id,
+        status=Status.PENDING,
+        released_at=None,
+        likely_start_at__lt=NO_LIKELY_START,
+    ).update(likely_start_at=NO_LIKELY_START)
+
+
 def _remove_forecasts(ids: Iterable[uuid.UUID]) -> None:
     """Remove what is forecast for these workloads. Pages show it of waiting ones alone."""
     stale = list(ids)
@@ -131,8 +152,10 @@ def settle_forecast_records(cluster_id: uuid.UUID, now: datetime) -> None:
     """Close records of what will not start any more, and mark those that are wrong by now.
 
     That is decided before a start is known: else forecasts of what starts late would not count
-    until then. Two queries, and two statements where there is something to write.
+    until then. What waits no longer counts up to when it was stopped, since a cluster may not be
+    looked at for long. Two queries, and two statements where there is something to write.
     """
+    waited_until = Coalesce(_build_end_of_wait(), Value(now, DateTimeField()))
     records = ForecastRecord.objects.filter(cluster=cluster_id, closed_at=None).order_by()
     waiting = Workload.objects.filter(
         pk=OuterRef("workload"),
@@ -140,7 +163,8 @@ def settle_forecast_records(cluster_id: uuid.UUID, now: datetime) -> None:
         status__in=UNSTARTED,
         released_at=None,
     )
-    is_late = Q(is_right=None, latest_at__lt=now)
+    # The plain bound first: few are looked up in the history.
+    is_late = Q(is_right=None, latest_at__lt=now) & Q(latest_at__lt=waited_until)
     late, over = records.filter(is_late), records.filter(~Exists(waiting))
     late_ids = list(late.values_list("pk", flat=True)[:MOST_SETTLED])
     over_ids = list(over.values_list("pk", flat=True)[:MOST_SETTLED])
@@ -149,7 +173,20 @@ def settle_forecast_records(cluster_id: uuid.UUID, now: datetime) -> None:
     with journal_transaction():
         late.filter(pk__in=late_ids).update(is_right=False)
         # What is late and not marked yet is closed the next time: it does count.
-        over.filter(pk__in=over_ids).exclude(is_late).update(closed_at=now)
+        over.filter(pk__in=over_ids).exclude(is_late).update(closed_at=waited_until)
+
+
+def _build_end_of_wait() -> Subquery:
+    """Build the subquery of when the workload of a record left waiting after that was made."""
+    changes = Event.objects.filter(
+        workload=OuterRef("workload"),
+        attempt=OuterRef("attempt"),
+        at__gte=OuterRef("made_at"),
+        old__in=UNSTARTED,
+        # That it says what is new lets a database use the index of changes.
+        new__gt="",
+    ).exclude(new__in=UNSTARTED)
+    return Subquery(changes.order_by("at", "id").values("at")[:1])
 
 
 def record_starts(events: Iterable[Event], now: datetime) -> None:

@@ -15,6 +15,7 @@ from console.texts import join_words
 from projects.models import User
 from simulation.run_lengths import FEWEST_RUNS
 from workloads.diagnosis.queue_position import QueuePosition, format_ordinal
+from workloads.forecasting.unplayed_devices import NOT_PLAYED, find_unplayed_device
 from workloads.models import (
     FORECAST_AGE,
     MOST_FORECASTS,
@@ -28,6 +29,7 @@ from workloads.models import (
 from workloads.pod_counts import PLACED, decode_counts
 from workloads.queries.disruptions import UNNAMED
 from workloads.queries.queue_positions import load_queue_positions
+from workloads.specs import UnreadableSpec, decode_spec
 from workloads.states import Status
 
 WAITING_STATUSES = frozenset({Status.PENDING, Status.PREPARING})
@@ -250,7 +252,7 @@ def _explain(outlook: ForecastOutlook, blockers: Sequence[Blocker], workload: Wo
             verb = "end" if len(blockers) > 1 else "ends"
             return (
                 f"No forecast: nobody knows when {names or 'what it waits for'} {verb}. A time "
-                f"limit would tell it, or {FEWEST_RUNS} runs like it that have ended."
+                f"limit would tell it, or {FEWEST_RUNS} runs like it that lasted longer and ended."
             )
         case ForecastOutlook.TOO_LATE:
             return "It is not likely to start within 24 hours."
@@ -269,8 +271,17 @@ def _explain(outlook: ForecastOutlook, blockers: Sequence[Blocker], workload: Wo
         case ForecastOutlook.NO_PODS:
             return _explain_pods(workload)
     known = ClusterForecast.objects.filter(pk=workload.cluster_id)
-    trouble = known.values_list("trouble", flat=True).first() or ""
+    trouble = known.values_list("trouble", flat=True).first() or _explain_devices(workload)
     return f"No forecast. {trouble}".rstrip()
+
+
+def _explain_devices(workload: Workload) -> str:
+    """Return what a workload asks for of which nobody knows what is free; "" without it."""
+    try:
+        device = find_unplayed_device(decode_spec(workload.spec))
+    except UnreadableSpec:
+        return ""
+    return f"It asks for {device}, and {NOT_PLAYED}." if device else ""
 
 
 def _explain_pods(workload: Workload) -> str:

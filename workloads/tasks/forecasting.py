@@ -84,8 +84,10 @@ def _is_resting(cluster: Cluster, now: datetime) -> bool:
     last = ClusterForecast.objects.filter(pk=cluster).first()
     if last is None:
         return False
-    rest = _find_rest(last.took_seconds)
-    return rest > 0 and now < last.computed_at + timedelta(seconds=last.took_seconds + rest)
+    rest = max(_find_rest(last.took_seconds), REST_OF_FAILED if last.trouble else 0.0)
+    ends_at = last.computed_at + timedelta(seconds=last.took_seconds + rest)
+    # One that begins in a time to come is of before the clock was set back.
+    return rest > 0 and last.computed_at <= now < ends_at
 
 
 def _find_rest(took: float) -> float:
@@ -108,9 +110,16 @@ def _list_due_clusters(now: datetime) -> Sequence[str]:
 
 
 def _forget_old_forecasts(now: datetime) -> None:
-    """Forget what was forecast in clusters that are not asked any more. One query, mostly."""
+    """Forget what was forecast in clusters that are not asked any more. One query, mostly.
+
+    Of those that are asked, and have no newer one, pages still say how old the last one is.
+    """
     old = ClusterForecast.objects.filter(computed_at__lt=now - FORECAST_AGE)
-    for cluster_id in old.exclude(pk__in=_list_answering(now).values("pk")).values_list(
-        "pk", flat=True
-    ):
+    ids = set(old.values_list("pk", flat=True))
+    if not ids:
+        return
+    asked = set(_list_answering(now).filter(pk__in=ids).values_list("pk", flat=True))
+    for cluster_id in ids - asked:
         journal.clear_forecasts(cluster_id)
+    for cluster_id in ids & asked:
+        journal.hide_likely_starts(cluster_id)
