@@ -308,8 +308,9 @@ def _check_gpu_devices(gpus: Sequence[bool]) -> Iterator[Prerequisite]:
     offering = sum(gpus)
     nodes = f"{len(gpus)} node" if len(gpus) == 1 else f"{len(gpus)} nodes"
     if offering:
+        verb = "offers" if offering == 1 else "offer"
         yield Prerequisite(
-            title, PrerequisiteState.HERE, f"{offering} of {nodes} offer nvidia.com/gpu."
+            title, PrerequisiteState.HERE, f"{offering} of {nodes} {verb} nvidia.com/gpu."
         )
     else:
         yield Prerequisite(

@@ -223,6 +223,11 @@ class BulkResult:
     text: str
     status: int
 
+    @property
+    def text_without_name(self) -> str:
+        """The text, for where the name stands before it."""
+        return self.text.removeprefix(f"{self.name} ")
+
 
 _BULK_ACTIONS: dict[BulkAction, tuple[Callable[[Workload, User], bool], str, str]] = {
     BulkAction.STOP: (stop, "It is being stopped.", "It was being stopped already."),

@@ -92,10 +92,12 @@ def resolve_program(image: str, command: Sequence[str], args: Sequence[str]) -> 
         return Program(
             [sys.executable, str(PACKAGE / bundled.program_path)], args, image_id, note, files
         )
+    # The other names are those of tutorials: a list of all would hide what is to be done.
+    own = sorted(name for name in load_catalog() if name.startswith("muster/"))
     raise ImageError(
         "ErrImagePull",
         f'image "{image}" cannot be pulled: localkube runs commands of this machine, not images: '
-        f"give the container a command or use one of: {', '.join(sorted(load_catalog()))}",
+        f"give the container a command or use one of: {', '.join(own)}",
     )
 
 

@@ -15,8 +15,8 @@
     if (text !== undefined) made.textContent = text;
     return made;
   };
-  const day = (seconds) => new Date(seconds * 1000).toLocaleDateString(undefined, { day: "numeric", month: "short" });
-  const clock = (seconds, wide) => new Date(seconds * 1000).toLocaleString(undefined, wide ? { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" } : { hour: "2-digit", minute: "2-digit" });
+  const day = (seconds) => new Date(seconds * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  const clock = (seconds, wide) => new Date(seconds * 1000).toLocaleString("en-GB", wide ? { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" } : { hour: "2-digit", minute: "2-digit" });
 
   // Each area goes down to nothing and covers the one below it, so the sum of all comes first.
   const stacked = (lines, count) => {

@@ -16,8 +16,8 @@
     if (text !== undefined) made.textContent = text;
     return made;
   };
-  const clock = (seconds, wide) => new Date(seconds * 1000).toLocaleString(undefined, wide ? { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" } : { hour: "2-digit", minute: "2-digit" });
-  const day = (seconds) => new Date(seconds * 1000).toLocaleDateString(undefined, { day: "numeric", month: "short" });
+  const clock = (seconds, wide) => new Date(seconds * 1000).toLocaleString("en-GB", wide ? { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" } : { hour: "2-digit", minute: "2-digit" });
+  const day = (seconds) => new Date(seconds * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 
   const PREFIXES = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
   const write = (value, unit) => {

@@ -4,8 +4,9 @@
 
   const MINUTE = 60000;
   const pad = (number) => String(number).padStart(2, "0");
-  const day = (minutes) => new Date(minutes * MINUTE).toLocaleDateString(undefined, { weekday: "short", day: "numeric", month: "short" });
-  const words = (minutes) => new Date(minutes * MINUTE).toLocaleString(undefined, { weekday: "long", day: "numeric", month: "long", hour: "2-digit", minute: "2-digit" });
+  const day = (minutes) => new Date(minutes * MINUTE).toLocaleDateString("en-GB", { weekday: "short", day: "numeric", month: "short" });
+  const time = (minutes) => new Date(minutes * MINUTE).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  const words = (minutes) => new Date(minutes * MINUTE).toLocaleString("en-GB", { weekday: "long", day: "numeric", month: "long", hour: "2-digit", minute: "2-digit" });
   const toField = (date) => `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}T${pad(date.getHours())}:${pad(date.getMinutes())}`;
 
   const join = (form) => {
@@ -22,8 +23,10 @@
     field.value = toField(new Date(`${field.value}Z`));
     field.removeAttribute("name");
     form.querySelector("[data-moment-zone]").textContent = zone ? `in your time (${zone})` : "in your time";
-    form.querySelector("[data-moment-least]").textContent = day(Number(slider.min));
-    form.querySelector("[data-moment-most]").textContent = day(Number(slider.max));
+    const [least, most] = [Number(slider.min), Number(slider.max)];
+    const end = day(least) === day(most) ? time : day;
+    form.querySelector("[data-moment-least]").textContent = end(least);
+    form.querySelector("[data-moment-most]").textContent = end(most);
     box.hidden = false;
     say();
     slider.addEventListener("input", () => {

@@ -25,7 +25,7 @@
     for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
     return made;
   };
-  const exact = (seconds) => new Date(seconds * 1000).toLocaleString(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const exact = (seconds) => new Date(seconds * 1000).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" });
   const lasted = (seconds) => {
     const whole = Math.max(0, Math.round(seconds));
     const parts = [[Math.floor(whole / 86400), "d"], [Math.floor(whole / 3600) % 24, "h"], [Math.floor(whole / 60) % 60, "min"], [whole % 60, "s"]];
@@ -35,8 +35,8 @@
   const nameTick = (seconds, step) => {
     const moment = new Date(seconds * 1000);
     const isMidnight = !moment.getHours() && !moment.getMinutes() && !moment.getSeconds();
-    if (step >= 86400 || (isMidnight && step >= 60)) return moment.toLocaleDateString(undefined, { day: "numeric", month: "short" });
-    return moment.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", ...(step < 60 ? { second: "2-digit" } : {}) });
+    if (step >= 86400 || (isMidnight && step >= 60)) return moment.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+    return moment.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...(step < 60 ? { second: "2-digit" } : {}) });
   };
 
   class Picture {

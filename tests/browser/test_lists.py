@@ -71,6 +71,16 @@ def test_the_columns_are_within_a_narrow_window(sign_in: SignIn) -> None:
     assert box["x"] + box["width"] <= 360
 
 
+def test_no_title_pushes_columns_out_of_sight(sign_in: SignIn, site: Site) -> None:
+    site.server.python(
+        "from environments.builtin_assets import ensure_builtin_assets; ensure_builtin_assets()"
+    )
+    page = sign_in("alice", at="/compute-resources")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    table = page.get_by_role("region", name="Compute resources")
+    assert table.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
+
+
 def test_the_keyboard_types_a_whole_day_into_a_filter_of_the_audit_log(sign_in: SignIn) -> None:
     page = sign_in("alice", at="/audit")
     day = page.get_by_label("From", exact=True)

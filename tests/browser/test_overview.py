@@ -3,10 +3,11 @@ lead wants to know is two clicks away.
 """
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import Site, a_page, a_site, axe, fits
 from tests.cast import PASSWORD
@@ -87,8 +88,25 @@ def test_the_chart_is_drawn_and_has_its_numbers_as_a_table(vera: Page) -> None:
     table = vera.get_by_role("region", name="GPU allocation by project, as a table")
     expect(table.get_by_role("columnheader", name="team-a")).to_be_visible()
     expect(table.get_by_role("cell", name="3").first).to_be_visible()
+    # As every other time of the page, whatever the browser's own language writes.
+    expect(table.get_by_role("rowheader").first).to_have_text(re.compile(r"^\d+ \w+, \d\d:\d\d$"))
     fits(vera)
     axe(vera)
+
+
+def test_the_ends_of_a_slider_within_a_day_are_times(vera: Page) -> None:
+    def shorten(route: Route) -> None:
+        page = route.fetch()
+        shortened = re.sub(r'min="\d+" max="(\d+)"', r'min="\1" max="\1"', page.text())
+        route.fulfill(response=page, body=shortened)
+
+    vera.goto("/overview")
+    least, most = vera.locator("[data-moment-least]"), vera.locator("[data-moment-most]")
+    expect(most).to_have_text(re.compile(r"^\w+ \d+ \w+$|^\w+, \d+ \w+$"))
+    vera.route("**/overview", shorten)
+    vera.goto("/overview")
+    for end in (least, most):
+        expect(end).to_have_text(re.compile(r"^\d\d:\d\d$"))
 
 
 def test_the_time_is_chosen_by_keyboard_and_stands_in_the_address(vera: Page) -> None:

@@ -38,6 +38,7 @@ def test_the_picture_zooms_speaks_and_is_a_file(
     expect(tip).to_contain_text(re.compile("Gave 2 GPUs to (another project|team-b)"))
     picture = page.locator("[data-timeline-picture]")
     whole = read_ticks(page)
+    assert not re.search("[AP]M", whole), "as every other time of the page"
 
     # Buttons, and the wheel where one points.
     page.get_by_role("button", name="Zoom in").click()

@@ -134,6 +134,14 @@ def test_without_a_device_anywhere_only_cpu_work_runs() -> None:
     assert "None of 2 nodes" in find_prerequisite("GPU devices", FULL, gpus=(False, False)).text
 
 
+@pytest.mark.parametrize(
+    ("gpus", "words"),
+    [((True,), "1 of 1 node offers"), ((True, False, True), "2 of 3 nodes offer")],
+)
+def test_how_many_nodes_have_devices(gpus: tuple[bool, ...], words: str) -> None:
+    assert find_prerequisite("GPU devices", FULL, gpus=gpus).text == f"{words} nvidia.com/gpu."
+
+
 def test_what_could_not_be_asked_is_neither_here_nor_missing() -> None:
     unanswered = Findings(
         unanswered={

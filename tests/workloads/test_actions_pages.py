@@ -92,7 +92,7 @@ def test_many_at_once_give_a_result_for_each(cast: Cast) -> None:
     html = answer.content.decode()
     assert "1 of 5 done, 4 not" in html
     assert "It is being stopped." in html
-    assert "holds nothing that could be freed" in html
+    assert "<strong>ended</strong> has ended (completed): it holds nothing that could be" in html
     assert "theirs" not in html
     assert {each.name: each.status for each in Workload.objects.all()} == {
         "runs": "Stopping",

@@ -197,3 +197,10 @@ def test_queries_do_not_grow_with_entries(cast: Cast, sign_in: SignIn, by: str) 
     for number in range(40):
         an_entry(cast.team_b, f"w{number}", date(2026, 11, 1 + number % 28), useful=1, pool=number)
     assert count_queries() == few <= 16
+
+
+def test_less_than_an_hour_is_not_shown_as_nothing(cast: Cast, sign_in: SignIn) -> None:
+    an_entry(cast.team_a, useful=Decimal("0.02"))
+    page = read_page(sign_in(cast.alice), f"/usage{MONTH}")
+    assert "0.0 " not in re.sub(r"<[^>]+>", "", page)
+    assert '<span class="ch-tile__value">0.020 ' in page

@@ -76,12 +76,13 @@ def test_the_chart_finds_the_samples_of_any_pace_and_has_a_gap_where_there_are_n
 
 @pytest.mark.parametrize("span", SPANS)
 @pytest.mark.parametrize("ago", [0, 1, 2])
+@pytest.mark.parametrize("hour", [11.95, 12], ids=["between points", "as a point begins"])
 def test_the_chart_of_any_length_ends_with_the_newest_sample(
-    cast: Cast, span: str, ago: int
+    cast: Cast, span: str, ago: int, hour: float
 ) -> None:
     """Somebody who has just begun sees the first minute, whatever the points are apart."""
-    now = datetime(2026, 11, 21, 11, 57, 30, tzinfo=UTC)
-    newest = datetime(2026, 11, 21, 11, 57 - ago, tzinfo=UTC)
+    minute = datetime(2026, 11, 21, tzinfo=UTC) + timedelta(hours=hour)
+    now, newest = minute + timedelta(seconds=30), minute - timedelta(minutes=ago)
     Sample.objects.create(project=cast.team_a, at=newest, running=1)
     found = load_history(frozenset({cast.team_a.pk}), SPANS[span], now)
     known = [

@@ -117,6 +117,37 @@ def test_failures_tell_their_reason_and_idle_workloads_since_when(cast: Cast) ->
     assert re.search(r"GPUs idle since <time[^>]*>50 min ago", shown)
 
 
+IN_LOGS = "Its page says which pod failed first, and the line of its log."
+
+
+def fails(cast: Cast, *codes: int) -> None:
+    """Create a workload whose workers ended with these exit codes."""
+    job = {"kind": "PyTorchJob", "metadata": {"name": "j", "uid": "j"}}
+    reason = "Job broken has failed because it has reached the specified backoff limit"
+    workload = a_workload(
+        cast.team_a, "broken", status="Failed", reason=reason, job=job, ended_at=timezone.now()
+    )
+    for index, code in enumerate(codes):
+        data = objects.ended_pod("worker", index, code=code, owner="j")
+        phase = "Failed" if code else "Succeeded"
+        a_pod(workload, "worker", index, phase=phase, data=data)
+
+
+def test_a_failure_is_told_by_the_pod_that_failed(cast: Cast) -> None:
+    fails(cast, 0, 3)
+    for shown in (page(cast, cast.bob), html(cast.bob)):
+        assert "Worker 1 (rank 1) failed first: the program ended with exit code 3." in shown
+        assert "backoff limit" not in shown
+        assert IN_LOGS not in shown
+
+
+def test_where_several_pods_failed_it_says_where_to_read_which_was_first(cast: Cast) -> None:
+    fails(cast, 1, 1)
+    shown = page(cast, cast.bob)
+    assert "it has reached the specified backoff limit" in shown
+    assert IN_LOGS in shown
+
+
 def test_what_is_not_known_of_its_gpus_is_called_unknown(cast: Cast) -> None:
     lazy = a_workload(
         cast.team_a,

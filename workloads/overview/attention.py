@@ -11,7 +11,12 @@ from projects.querysets import InProject
 from workloads.diagnosis import Diagnosis
 from workloads.filters import filter_by_look
 from workloads.models import RadarFinding, Workload
-from workloads.queries import GravestFinding, load_gravest_findings, waiting
+from workloads.queries import (
+    GravestFinding,
+    diagnose_failed_workloads,
+    load_gravest_findings,
+    waiting,
+)
 from workloads.states import ACTIVE, Status
 
 RUNNING_STATUSES = (Status.RUNNING, Status.DEGRADED)
@@ -78,6 +83,21 @@ class WaitingWorkload:
     @property
     def help(self) -> str:
         return self.diagnosis.help if self.diagnosis is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedWorkload:
+    """A workload that failed, and why as far as its pods tell it without their logs."""
+
+    workload: Workload
+    diagnosis: Diagnosis | None
+    is_in_logs: bool
+    """Several pods failed: which of them was first is in their logs, which are not read here."""
+
+    @property
+    def sentence(self) -> str:
+        """What is known; "" where that is nothing."""
+        return self.diagnosis.sentence if self.diagnosis is not None else self.workload.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +170,15 @@ def load_troubles(rows: InProject, most: int = MOST_TROUBLED) -> Troubles:
     )
 
 
-def load_last_failed(rows: InProject, most: int = MOST_FAILED) -> Sequence[Workload]:
-    return _load_rows(
-        rows.filter(status=Status.FAILED.value, ended_at__isnull=False), ("-ended_at", "-id"), most
-    )
+def load_last_failed(rows: InProject, most: int = MOST_FAILED) -> Sequence[FailedWorkload]:
+    """Load those that failed last, the last first."""
+    failed = rows.filter(status=Status.FAILED.value, ended_at__isnull=False)
+    workloads = _load_rows(failed, ("-ended_at", "-id"), most, "job")
+    diagnoses = diagnose_failed_workloads(workloads)
+    return [
+        FailedWorkload(each, diagnoses.get(each.pk), is_in_logs=each.pk not in diagnoses)
+        for each in workloads
+    ]
 
 
 def load_largest_running(rows: InProject, most: int = MOST_RUNNING) -> Sequence[Workload]:

@@ -145,9 +145,10 @@ def _choose_moments(
         for moment, times in zip(moments, near, strict=True)
     }
     now_known = next((at for at in newest if at in existing), None)
-    if now_known is not None and now_known > (chosen_times[moments[-1]] or moments[-1]):
-        moments.append(now_known)
+    # It may be from before the last point: of that moment there is no sample yet.
+    if now_known is not None and now_known not in chosen_times.values():
         chosen_times[now_known] = now_known
+        moments = sorted(chosen_times)
     return moments, {moment: at for moment, at in chosen_times.items() if at is not None}
 
 

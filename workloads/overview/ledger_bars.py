@@ -64,6 +64,13 @@ class DayPicture:
     words: str
 
 
+def format_hours(hours: Decimal) -> str:
+    """Return GPU-hours for a page: a tenth of an hour is enough, but not of less than one."""
+    if not hours:
+        return "0"
+    return f"{hours:,.1f}" if hours >= 1 else f"{hours:.3f}"
+
+
 def format_percent(part: int, whole: int) -> str:
     """Return a share as a text: "0 %" and "100 %" only where it is just that."""
     if not whole:
@@ -117,8 +124,9 @@ def build_day_picture(days: Mapping[date, Amounts], month: Month, until: date) -
                     f"{day:%-d %B}: {describe_amounts(amounts)}",
                 )
             )
-    words = f"GPU-hours of each day of {month.label}; at most {to_hours(most):,.1f} on one day"
-    return DayPicture(columns, round(width * (1 - GAP), 1), to_hours(most), words)
+    hours = to_hours(most)
+    words = f"GPU-hours of each day of {month.label}; at most {format_hours(hours)} on one day"
+    return DayPicture(columns, round(width * (1 - GAP), 1), hours, words)
 
 
 def describe_amounts(amounts: Amounts) -> str:
@@ -130,7 +138,7 @@ def describe_amounts(amounts: Amounts) -> str:
         for share in list_shares(amounts)
         if amounts.get(share.kind)
     ]
-    return f"{to_hours(amounts.allocated):,.1f} GPU-hours, {', '.join(parts)}"
+    return f"{format_hours(to_hours(amounts.allocated))} GPU-hours, {', '.join(parts)}"
 
 
 def _stack_parts(

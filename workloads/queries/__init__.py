@@ -19,7 +19,12 @@ from workloads.queries.disruptions import (
     load_event_words,
     load_notices,
 )
-from workloads.queries.explanations import Explanation, explain_workload, explain_workloads
+from workloads.queries.explanations import (
+    Explanation,
+    diagnose_failed_workloads,
+    explain_workload,
+    explain_workloads,
+)
 from workloads.queries.findings import (
     FindingView,
     GravestFinding,
@@ -89,6 +94,7 @@ __all__ = [
     "RankView",
     "WatchView",
     "WorkloadDiagnosis",
+    "diagnose_failed_workloads",
     "diagnose_workload",
     "explain_workload",
     "explain_workloads",

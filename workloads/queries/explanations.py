@@ -71,7 +71,7 @@ def explain_workloads(workloads: Sequence[Workload], user: User) -> Mapping[uuid
         each.pk for each in limit_pods([each for each in workloads if _is_waiting(each)])
     )
     looked_into |= {key: diagnosis for key, (diagnosis, _) in waiting.items()}
-    looked_into |= _diagnose_failed_workloads(workloads)
+    looked_into |= diagnose_failed_workloads(workloads)
     explanations = {}
     for workload in workloads:
         diagnosis = looked_into.get(workload.pk)
@@ -80,6 +80,30 @@ def explain_workloads(workloads: Sequence[Workload], user: User) -> Mapping[uuid
             diagnosis = Diagnosis(NOT_LOOKED_INTO)
         explanations[workload.pk] = _build_explanation(workload, diagnosis)
     return explanations
+
+
+def diagnose_failed_workloads(
+    workloads: Sequence[Workload],
+) -> dict[uuid.UUID, Diagnosis | None]:
+    """Return why workloads failed, of those where their pods alone say it. One query.
+
+    One with many pods is left out: all of them are loaded, and no room would be left for others.
+    """
+    failed = limit_pods(
+        [
+            each
+            for each in workloads
+            if each.status == Status.FAILED and each.requested_pods <= SAMPLED
+        ]
+    )
+    pods = _load_attempt_pods(failed)
+    return {
+        each.pk: diagnose_failure(
+            each.job or {}, [pod.data for pod in pods[each.pk]], ranks=map_ranks(pods[each.pk])
+        )
+        for each in failed
+        if each.pk in pods and _count_broken(pods[each.pk]) <= 1
+    }
 
 
 def describe_cluster(cluster: Cluster) -> str:
@@ -120,30 +144,6 @@ def _build_explanation(workload: Workload, diagnosis: Diagnosis | None) -> Expla
 
 def _is_waiting(workload: Workload) -> bool:
     return workload.status in WAITING_STATUSES and workload.job is not None
-
-
-def _diagnose_failed_workloads(
-    workloads: Sequence[Workload],
-) -> dict[uuid.UUID, Diagnosis | None]:
-    """Return why workloads failed, of those where their pods alone say it. One query.
-
-    One with many pods is left out: all of them are loaded, and no room would be left for others.
-    """
-    failed = limit_pods(
-        [
-            each
-            for each in workloads
-            if each.status == Status.FAILED and each.requested_pods <= SAMPLED
-        ]
-    )
-    pods = _load_attempt_pods(failed)
-    return {
-        each.pk: diagnose_failure(
-            each.job or {}, [pod.data for pod in pods[each.pk]], ranks=map_ranks(pods[each.pk])
-        )
-        for each in failed
-        if each.pk in pods and _count_broken(pods[each.pk]) <= 1
-    }
 
 
 def _count_broken(pods: Sequence[Pod]) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from console.tables import Column, Table
 from console.templatetags.muster import render_link
 from workloads.ledger import KINDS, Kind, to_hours
-from workloads.overview.ledger_bars import format_percent
+from workloads.overview.ledger_bars import format_hours, format_percent
 from workloads.queries.ledger import DEFAULT_SORT, Grouping, LedgerGroup
 
 TITLES = {
@@ -69,14 +69,6 @@ def build_table(grouping: Grouping, total: LedgerGroup) -> Table:
     return Table(f"GPU hours by {head.lower()}", tuple(columns), search=(), sort=DEFAULT_SORT)
 
 
-def format_hours(amount: int) -> str:
-    """Return GPU-hours for a page: a tenth of an hour is enough, but not of less than one."""
-    hours = to_hours(amount)
-    if not amount:
-        return "0"
-    return f"{hours:,.1f}" if hours >= 1 else f"{hours:.3f}"
-
-
 def _get_name(group: LedgerGroup) -> str:
     return group.name or NOBODY
 
@@ -105,7 +97,7 @@ def _build_hours_column(name: str, title: str, get_amount: Callable[[Any], int])
         format_exact,
         order=(name,),
         is_number=True,
-        render=lambda group: format_hours(get_amount(group)),
+        render=lambda group: format_hours(to_hours(get_amount(group))),
         csv={f"{title} (GPU-hours)": format_exact},
     )
 
