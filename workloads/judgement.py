@@ -87,6 +87,12 @@ class Judgement:
         return fit.list_impossibilities(self.spec, self.project, self.pools)
 
     @property
+    def warnings(self) -> Sequence[str]:
+        """What whoever submits a valid spec should know: why it cannot start, or may not."""
+        volumes = fit.check_volumes(self.spec, self.cluster)
+        return [*self.impossibilities, *([volumes.text] if volumes else [])]
+
+    @property
     def note(self) -> str:
         """What the policies set, as a sentence."""
         set_values = "; ".join(

@@ -11,7 +11,7 @@ from tests.workloads.submissions import EVERYTHING, train1
 from workloads.api.workload_schemas import SPEC
 from workloads.policing import CATALOGUE
 from workloads.rest.structs import CODECS, MasterBody
-from workloads.specs import Environment, Setup, Spec
+from workloads.specs import CAPABILITIES, Environment, Security, Setup, Spec, find_problems
 from workloads.specs.building import build_part
 from workloads.specs.fields import FIELDS, Field, get_value
 from workloads.specs.spec import MASTER_TYPES
@@ -92,3 +92,12 @@ def test_parts_are_built_from_paths() -> None:
     assert built.compute.gpus.devices == 2
     with pytest.raises(TypeError):
         build_part(Setup, {"node_type": "big"})
+
+
+def test_the_capabilities_are_those_that_the_kernel_knows() -> None:
+    """Linux 5.8 and 5.9 brought the last ones."""
+    assert len(CAPABILITIES) == 41
+    security = Security(capabilities=("BPF", "PERFMON", "CHECKPOINT_RESTORE"))
+    spec = train1()
+    with_new = dataclasses.replace(spec, setup=dataclasses.replace(spec.setup, security=security))
+    assert list(find_problems(with_new)) == []

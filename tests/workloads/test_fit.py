@@ -1,5 +1,6 @@
 """Whether a submission fits now, from rows."""
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,15 +17,19 @@ from workloads import fit, placement_rules
 from workloads.fit import Verdict
 from workloads.models import Pod, Workload
 from workloads.specs import (
+    ClaimAccess,
     Compute,
     ElasticSettings,
     Environment,
     Gpus,
     Lifecycle,
     MasterChanges,
+    NewClaim,
+    Pair,
     Preemptibility,
     Setup,
     Spec,
+    Topology,
 )
 
 pytestmark = pytest.mark.django_db
@@ -273,3 +278,61 @@ def test_queries_do_not_grow(cast: Cast) -> None:
             check_fit(asking(cast.team_a, TENTH), cast.team_a)
         counts.append(len(captured))
     assert counts[0] == counts[1] <= 5
+
+
+ONE_NODE_CLAIM = NewClaim(path="/data", size="1Gi")
+HOST = "kubernetes.io/hostname"
+
+
+def mounting(project: Project, claim: NewClaim, workers: int = 2, **setup: Any) -> Spec:
+    spec = asking(project, TENTH, workers=workers)
+    return replace(spec, setup=replace(spec.setup, volumes=(claim,), **setup))
+
+
+def test_pods_of_several_nodes_that_share_a_claim_of_one_node_are_warned_of(cast: Cast) -> None:
+    spec = mounting(cast.team_a, ONE_NODE_CLAIM)
+    for name in ("n1", "n2"):
+        a_node(cast, name)
+    found = check_fit(spec, cast.team_a)
+    assert found.volumes is not None
+    assert found.volumes.text.startswith(
+        "The new volume at /data is ReadWriteOnce: pods of one node alone may mount it, and 3 pods "
+        "of this workload mount it."
+    )
+    assert "Give it the access ReadWriteMany" in found.volumes.text
+    assert (found.verdict, found.quota.verdict, found.nodes.verdict) == (
+        Verdict.WARNS,
+        Verdict.FITS,
+        Verdict.FITS,
+    )
+    assert found.text == "It may not start as it is. You can submit it all the same."
+    assert found.volumes in found.checks
+
+
+@pytest.mark.parametrize(
+    ("claim", "setup"),
+    [
+        (replace(ONE_NODE_CLAIM, modes=tuple(ClaimAccess)), {}),
+        (replace(ONE_NODE_CLAIM, ephemeral=True), {}),
+        (ONE_NODE_CLAIM, {"topology": Topology(HOST, required=True)}),
+        (ONE_NODE_CLAIM, {"node_selector": (Pair(HOST, "n1"),)}),
+    ],
+    ids=["every-node", "one-for-each-pod", "one-node-by-topology", "one-node-by-selector"],
+)
+def test_nothing_is_said_of_a_claim_that_all_pods_can_mount(
+    cast: Cast, claim: NewClaim, setup: dict[str, Any]
+) -> None:
+    for name in ("n1", "n2"):
+        a_node(cast, name)
+    assert check_fit(mounting(cast.team_a, claim, **setup), cast.team_a).volumes is None
+
+
+def test_on_a_single_node_all_pods_can_mount_a_claim_of_one_node(cast: Cast) -> None:
+    a_node(cast)
+    assert check_fit(mounting(cast.team_a, ONE_NODE_CLAIM), cast.team_a).volumes is None
+
+
+def test_a_single_pod_shares_its_claim_with_nobody(cast: Cast) -> None:
+    spec = mounting(cast.team_a, ONE_NODE_CLAIM)
+    alone = replace(spec, master=MasterChanges(volumes=()), workers=1)
+    assert check_fit(alone, cast.team_a).volumes is None

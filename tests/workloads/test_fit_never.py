@@ -267,3 +267,16 @@ def test_a_program_is_warned_in_the_answer(cast: Cast) -> None:
     assert "it needs 10,001 pods at once" in warning
     small = bob("POST", "/workloads/distributed", a_body(cast, "train2", numWorkers=3), 202)
     assert "warnings" not in small
+
+
+def test_a_program_is_warned_of_a_claim_that_its_pods_cannot_share(cast: Cast) -> None:
+    for name in ("n1", "n2"):
+        a_node(cast, name)
+    claim = {"path": "/data", "claimInfo": {"size": "1Gi"}}
+    body = a_body(cast, storage={"pvc": [claim]})
+    bob = Caller(cast.bob)
+    fit = bob("POST", "/workloads/distributed/preview", body)["fit"]
+    assert (fit["volumes"]["verdict"], "scheduler" in fit) == ("waits", False)
+    (warning,) = bob("POST", "/workloads/distributed", body, 202)["warnings"]
+    assert warning == fit["volumes"]["message"]
+    assert warning.startswith("The new volume at /data is ReadWriteOnce")

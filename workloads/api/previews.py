@@ -42,6 +42,8 @@ PREVIEW = schemas.object_schema(
         message=schemas.TEXT,
         quota=_CHECK,
         nodes=_CHECK,
+        scheduler=schemas.describe_schema(_CHECK, "Missing where nothing is wrong with it."),
+        volumes=schemas.describe_schema(_CHECK, "Missing where nothing is wrong with them."),
     ),
     note=schemas.describe_schema(schemas.TEXT, "What policies set."),
 )
@@ -130,7 +132,13 @@ def _serialize_preview(judgement: Judgement) -> dict[str, Any]:
     fit = judgement.fit
     checks = {
         name: {"verdict": VERDICTS[check.verdict], "message": check.text}
-        for name, check in (("quota", fit.quota), ("nodes", fit.nodes))
+        for name, check in (
+            ("scheduler", fit.scheduler),
+            ("quota", fit.quota),
+            ("nodes", fit.nodes),
+            ("volumes", fit.volumes),
+        )
+        if check is not None
     }
     return {
         "name": judgement.spec.name,

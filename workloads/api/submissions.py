@@ -67,7 +67,7 @@ class SubmitView(ArchitectureView):
             )
         except Invalid as invalid:
             raise submission.translate_problems(invalid) from None
-        warnings = judgement.impossibilities
+        warnings = judgement.warnings
         return Response(
             workload_serializers.serialize_submission(workload, submission.spec.name)
             | ({"warnings": warnings} if warnings else {}),

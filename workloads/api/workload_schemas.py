@@ -71,7 +71,9 @@ ACCEPTED: Schema = {
         "warnings": describe_schema(
             array_schema(TEXT),
             "Why it cannot start with the nodes that its cluster has now, or with its project's "
-            "quota: it is accepted, and waits until they grow. Missing where it can.",
+            "quota: it is accepted, and waits until they grow. And that pods of several nodes "
+            "would share a new claim that one node alone may mount. Missing where there is "
+            "nothing to say.",
         ),
     },
 }

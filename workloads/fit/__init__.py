@@ -1,5 +1,5 @@
-"""Whether a submission fits now, or can never fit, into its project's quota and on the nodes, and
-whether anybody schedules it.
+"""Whether a submission fits now, or can never fit, into its project's quota and on the nodes,
+whether anybody schedules it, and whether its pods can share its volumes.
 
 The answer rests on rows as last seen. It informs and refuses nothing. Nothing is counted pod by
 pod: a submission may ask for any number of them.
@@ -15,23 +15,33 @@ from workloads.fit.nodes import check_nodes, check_total_capacity
 from workloads.fit.quota import check_quota, check_total_quota
 from workloads.fit.scheduler import check_scheduler
 from workloads.fit.verdict import FitCheck, Verdict
+from workloads.fit.volumes import check_volumes
 from workloads.manifests.placement import NodePools
 from workloads.specs import Spec
 
-__all__ = ["Fit", "FitCheck", "Verdict", "check_fit", "list_impossibilities", "work_out_machines"]
+__all__ = [
+    "Fit",
+    "FitCheck",
+    "Verdict",
+    "check_fit",
+    "check_volumes",
+    "list_impossibilities",
+    "work_out_machines",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The checks of quota and nodes together, and of the scheduler where nobody schedules."""
+    """The checks of quota and nodes together, and what is found of scheduler and volumes."""
 
     quota: FitCheck
     nodes: FitCheck
     scheduler: FitCheck | None = None
+    volumes: FitCheck | None = None
 
     @property
     def checks(self) -> Sequence[FitCheck]:
-        found = (self.scheduler, self.quota, self.nodes)
+        found = (self.scheduler, self.quota, self.nodes, self.volumes)
         return [check for check in found if check is not None]
 
     @property
@@ -48,6 +58,8 @@ class Fit:
                     "With what there is now it cannot start. Change what is named here: submitted "
                     "as it is, it waits until the cluster or the quota has more."
                 )
+            case Verdict.WARNS if Verdict.WARNS not in (self.quota.verdict, self.nodes.verdict):
+                return "It may not start as it is. You can submit it all the same."
             case Verdict.WARNS:
                 return (
                     "It may have to wait. You can submit it all the same; it starts when there is "
@@ -62,13 +74,14 @@ class Fit:
 def check_fit(spec: Spec, project: Project, pools: NodePools) -> Fit:
     """Check a valid spec against quota, and the nodes of these pools, as known now.
 
-    At most five queries, and none for each pod or workload.
+    At most six queries, and none for each pod or workload.
     """
     demand = WorkloadDemand.from_spec(spec)
     return Fit(
         check_quota(spec, demand, project),
         check_nodes(demand, project.cluster, pools),
         check_scheduler(project.cluster),
+        check_volumes(spec, project.cluster),
     )
 
 

@@ -58,7 +58,7 @@ def build_picture(spec: Spec) -> MachinePicture | None:
 def build_judged_picture(judged: Judgement) -> MachinePicture | None:
     """Return the picture of a submission's machines, with what stands in the way or would fit now.
 
-    The fit is left out while something else is wrong with the submission. At most five queries.
+    The fit is left out while something else is wrong with the submission. At most six queries.
     """
     spec = judged.spec
     if spec.total_gpus is None:

@@ -227,7 +227,8 @@ def _write_preview(
         write_value(preview, output, invocation.terminal)
         return
     fit = preview["fit"]
-    for text in (fit["message"], fit["quota"]["message"], fit["nodes"]["message"], preview["note"]):
+    checks = [fit[name] for name in ("scheduler", "quota", "nodes", "volumes") if name in fit]
+    for text in (fit["message"], *(each["message"] for each in checks), preview["note"]):
         if text:
             invocation.terminal.write_line(f"# {text}")
     for check in preview["checks"]:
