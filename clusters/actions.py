@@ -287,6 +287,9 @@ def remove(cluster: Cluster, user: User, *, force: bool = False) -> None:
     for project in Project.objects.there().filter(cluster=cluster):
         project_removal.remove_project(project, user)
     with transaction.atomic():
+        # An asset that is being written for the cluster holds the row: it comes before, and is
+        # deleted, or finds no cluster.
+        list(Cluster.objects.select_for_update().filter(pk=cluster.pk).values_list("pk"))
         # Recorded before the row is deleted, and its name with it.
         before = {
             "server": cluster.server,

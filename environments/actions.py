@@ -12,7 +12,7 @@ from console.errors import Clash, NotAllowed
 from environments import credential_provisioning, kinds, template_links, uses
 from environments.models import Asset, Credential, DataSource, Template
 from environments.scope_coverage import scope_covers
-from projects import access, audit
+from projects import access, audit, scope_choices
 from projects.models import User
 from projects.permissions import Verb
 from projects.querysets import list_fields_beside_names
@@ -27,11 +27,12 @@ SECRET_CHANGED = "changed"  # noqa: S105 - what the audit log says instead of a 
 def create(model: type[AssetT], values: Mapping[str, Any], *, scope: Scope, user: User) -> AssetT:
     """Create an asset from the validated values of its form.
 
-    Raises NotAllowed or Http404, and Clash where the name is taken.
+    Raises NotAllowed or Http404, and Clash where the name is taken, or the scope was deleted.
     """
     access.require(user, Verb.CREATE, model.entity, scope)
     asset = model(**values, **scope.columns, created_by=user)
     with transaction.atomic():
+        scope_choices.require_scope(scope)
         _require_credential(asset, scope)
         _save_asset(asset)
         _record_event(
@@ -56,6 +57,8 @@ def change(
         require_change(locked, user)
         if scope != locked.scope:
             access.require(user, Verb.CREATE, asset.entity, scope)
+            # Not its present scope, which waits for this row while it is deleted.
+            scope_choices.require_scope(scope)
         edit_conflicts.check_version(locked.version, version, f"{locked.name}")
         _check_coverage(locked, scope, user)
         before, scope_before = _serialize_state(locked), locked.scope

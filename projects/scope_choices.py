@@ -2,9 +2,11 @@
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 from django.apps import apps
 
+from console.errors import Clash
 from projects.models import Department, Project, User
 from projects.permissions import Permission
 from projects.scopes import TENANT, Level, Scope, cluster_scope, department_scope, project_scope
@@ -97,9 +99,25 @@ class ScopeChoices(list[ScopeChoice]):
 
 def scope_exists(scope: Scope) -> bool:
     """Tell whether the scope exists: a program may name any id."""
-    if scope == TENANT:
-        return True
+    return scope == TENANT or bool(_select_rows(scope).exists())
+
+
+def require_scope(scope: Scope) -> None:
+    """Keep the scope from being deleted until the transaction ends.
+
+    Raises Clash where it was deleted since it was chosen.
+    """
+    if scope != TENANT and not _select_rows(scope).select_for_update(no_key=True).exists():
+        raise Clash(
+            f"The {scope.level} was deleted a moment ago, so nothing was saved. Choose another "
+            "scope.",
+            field="scope",
+        )
+
+
+def _select_rows(scope: Scope) -> Any:
+    """Return the query of the row of a scope, which the tenant does not have."""
     model = apps.get_model(
         "clusters" if scope.level is Level.CLUSTER else "projects", scope.level.value
     )
-    return bool(model.objects.there().filter(pk=scope.id).exists())
+    return model.objects.there().filter(pk=scope.id)

@@ -18,6 +18,7 @@ from projects import (
     present_password,
     sessions,
     system_administrators,
+    user_names,
 )
 from projects.audit import Event
 from projects.models import AccessRule, Project, User
@@ -58,6 +59,7 @@ def create_user(user: User, by: User, *, is_administrator: bool = False) -> str:
             # A savepoint: PostgreSQL would otherwise refuse the rest of the transaction after an
             # IntegrityError.
             with transaction.atomic():
+                user_names.hold_name(user.username)
                 user.save()
         except IntegrityError:
             raise Clash(

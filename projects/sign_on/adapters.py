@@ -18,7 +18,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from console import encryption
 from console.errors import Clash, NotAllowed, UserError
-from projects import audit, second_factor, sessions, throttle
+from projects import audit, second_factor, sessions, throttle, user_names
 from projects.audit import Event
 from projects.models import User
 from projects.sign_on import accounts, discovery, provider_http
@@ -149,6 +149,7 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         user = accounts.prepare_user(sociallogin.user, sociallogin.claims)
         try:
             with transaction.atomic():
+                user_names.hold_name(user.username)
                 sociallogin.save(request)
                 audit.record(
                     Event.CREATE,

@@ -10,8 +10,8 @@ from projects.sign_on import provider_http
 
 WELL_KNOWN = "/.well-known/openid-configuration"
 REQUIRED_FIELDS = ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")
-_SERVER_ENDPOINTS = ("token_endpoint", "jwks_uri", "userinfo_endpoint")
-"""Addresses that we ask ourselves; the browser goes to the others."""
+ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint")
+"""Addresses that we ask ourselves; the browser goes to the first."""
 
 
 class ProviderError(OAuth2Error):  # type: ignore[misc]
@@ -48,12 +48,9 @@ def fetch_description() -> dict[str, Any]:
             f"Its description is of the issuer {description['issuer'][:200]!r}. MUSTER_OIDC_ISSUER "
             "has to be the same."
         )
-    for name in (*_SERVER_ENDPOINTS, "authorization_endpoint"):
-        # What is asked for is added to the address of a browser as its query.
+    for name in ENDPOINTS:
         endpoint = description.get(name)
-        if endpoint is not None and (
-            why := provider_http.find_url_problem(str(endpoint), query=name in _SERVER_ENDPOINTS)
-        ):
+        if endpoint is not None and (why := provider_http.find_url_problem(str(endpoint))):
             raise ProviderError(f"Its {name} {why}.")
     # The default where it is left out (OpenID Connect Discovery, 3).
     description.setdefault("token_endpoint_auth_methods_supported", ["client_secret_basic"])

@@ -7,6 +7,7 @@ import hashlib
 from typing import Any
 
 from allauth.socialaccount.models import SocialApp, SocialToken
+from allauth.socialaccount.providers.oauth2.client import OAuth2Client
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
@@ -46,9 +47,23 @@ def _list_scopes() -> list[str]:
     return [scope for scope in settings.OPTIONS.oidc_scopes.split() if scope != "openid"]
 
 
+class ProtocolClient(OAuth2Client):  # type: ignore[misc]
+    """Builds the address at the provider that a browser goes to."""
+
+    def get_redirect_url(
+        self, authorization_url: str, scope: Any, extra_params: dict[str, Any]
+    ) -> str:
+        # The endpoint may have a query of its own, which has to stay (RFC 6749, 3.1), such as the
+        # policy of Azure AD B2C: allauth begins a second one.
+        address, _, query = authorization_url.partition("?")
+        url = str(super().get_redirect_url(address, scope, extra_params))
+        return f"{url}&{query}" if query else url
+
+
 class ProtocolAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
     """One sign-in: what is asked of the provider, and which of its answers are trusted."""
 
+    client_class = ProtocolClient
     nonce = ""
 
     @property

@@ -42,13 +42,13 @@ def list_schemes() -> tuple[str, ...]:
     return ("https",) if settings.OPTIONS.production else url_safety.WEB_SCHEMES
 
 
-def find_url_problem(url: str, *, query: bool = True) -> str:
+def find_url_problem(url: str) -> str:
     """Return what is wrong with an address of the provider; "" where it is fine.
 
     The text is the end of a sentence.
     """
     return url_safety.find_url_problem(
-        url, url_safety.build_service_policy(), schemes=list_schemes(), allow_query=query
+        url, url_safety.build_service_policy(), schemes=list_schemes(), allow_query=True
     )
 
 

@@ -36,6 +36,8 @@ def start(request: HttpRequest) -> HttpResponse:
     """Send the browser to the provider, which sends it back to `callback`."""
     _get_provider()
     try:
+        # Each stores a session; it counts as failed until somebody comes back and is signed in.
+        _record_attempt(request)
         return _render_redirect(request, "login", sign_in.resolve_next_url(request))
     except UserError as refusal:
         return sign_in.render_sign_in(request, status=refusal.status, refusal=refusal.text)
@@ -130,6 +132,13 @@ def _render_redirect(request: HttpRequest, process: str, next_url: str) -> HttpR
     return response
 
 
+def _record_attempt(request: HttpRequest) -> throttle.Attempt:
+    """Count an attempt of the request's address. Raises TooManyAttempts."""
+    return throttle.record_attempt(
+        "single sign-on", throttle.client_address(request), free=throttle.FREE_FOR_PROGRAM
+    )
+
+
 def _finish_attempt(request: HttpRequest) -> HttpResponse:
     """Sign in or connect by the answer of the provider. Raises UserError."""
     if request.GET.get("state", "") not in statekit.get_states(request):
@@ -137,9 +146,7 @@ def _finish_attempt(request: HttpRequest) -> HttpResponse:
         # recorded, that would keep people out and fill the audit log.
         log.info("single sign-on: a way back was refused that this browser did not begin")
         get_adapter(request).on_authentication_error(request, None)
-    attempt = throttle.record_attempt(
-        "single sign-on", throttle.client_address(request), free=throttle.FREE_FOR_PROGRAM
-    )
+    attempt = _record_attempt(request)
     try:
         answer = sign_in.finish_sign_in(request, _handle_callback(request))
     except UserError as refusal:

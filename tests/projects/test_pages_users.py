@@ -5,6 +5,7 @@ import re
 import pytest
 from django.test import Client
 
+from projects import user_actions
 from projects.models import User
 from tests.cast import PASSWORD, Cast
 
@@ -75,6 +76,24 @@ def test_who_is_deactivated_is_out_at_once_and_can_come_back(client: Client, cas
     assert bobs.get("/projects").status_code == 302
     client.post(f"/users/{cast.bob.pk}/active", {"active": "1"})
     assert User.objects.get(pk=cast.bob.pk).is_active
+
+
+def test_a_name_that_differs_by_case_from_one_of_the_same_moment_is_refused(
+    client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another request makes the user once the form was found to be right."""
+    assign = user_actions._assign_temporary_password
+
+    def assign_late(user: User) -> str:
+        User.objects.create_user("Newcomer")
+        return assign(user)
+
+    monkeypatch.setattr(user_actions, "_assign_temporary_password", assign_late)
+    client.force_login(cast.alice)
+    answer = client.post("/users/new", {"username": "newcomer"})
+    assert answer.status_code in (409, 422)
+    assert "There is a user of this name already. Choose another name." in answer.content.decode()
+    assert User.objects.filter(username__iexact="newcomer").count() == 1
 
 
 def test_somebody_stays_in_charge(client: Client, cast: Cast) -> None:

@@ -12,6 +12,7 @@ from django.test import Client
 from projects import user_actions
 from projects.models import AccessRule, AuditEntry, User
 from projects.permissions import L2
+from projects.sign_on import accounts
 from tests.cast import PASSWORD, Cast, make_cast
 from tests.oidc_provider import CLIENT, Claims, Provider
 from tests.projects.signing_on import (
@@ -53,12 +54,42 @@ def test_the_second_sign_in_is_the_same_user_although_the_name_changed(
     assert SocialAccount.objects.count() == 1
 
 
+def test_a_name_that_differs_by_case_from_one_of_the_same_moment_is_refused(
+    client: Client, cast: Cast, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare = accounts.prepare_user
+
+    def prepare_late(user: User, claims: Claims) -> User:
+        prepared = prepare(user, claims)
+        User.objects.create_user("Carol")
+        return prepared
+
+    monkeypatch.setattr(accounts, "prepare_user", prepare_late)
+    answer = sign_on(client)
+    assert answer.status_code == 409
+    assert "Somebody of this name came in at the same moment" in answer.content.decode()
+    assert User.objects.filter(username__iexact="carol").count() == 1
+
+
 def test_nothing_is_kept_of_what_the_provider_told_but_who_it_was(
     client: Client, cast: Cast, provider: Provider
 ) -> None:
     sign_on(client)
     assert SocialAccount.objects.get().extra_data == {"iss": provider.url, "sub": "carol-1"}
     assert not SocialToken.objects.exists()
+
+
+def test_an_endpoint_keeps_its_own_query(client: Client, cast: Cast, provider: Provider) -> None:
+    """Azure AD B2C names its policy there."""
+
+    def describe(document: Claims) -> None:
+        document["authorization_endpoint"] += "?p=b2c_1_sign_in&x=a%20b"
+
+    provider.described = describe
+    assert sign_on(client).status_code == 302
+    assert signed_in_as(client) == "carol"
+    [query] = provider.queries
+    assert (query["p"], query["x"], query["client_id"]) == ("b2c_1_sign_in", "a b", CLIENT)
 
 
 def test_the_request_has_state_nonce_and_a_challenge_that_differ_each_time(

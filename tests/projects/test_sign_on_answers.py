@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import jwt
 import pytest
 from allauth.socialaccount.models import SocialAccount
+from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
@@ -171,11 +172,31 @@ def test_many_failures_have_to_wait(
 ) -> None:
     now = timezone.now()
     monkeypatch.setattr(throttle.timezone, "now", lambda: now)
-    monkeypatch.setattr(throttle, "FREE_FOR_PROGRAM", 3)
+    # The way there and the way back count, each as one.
+    monkeypatch.setattr(throttle, "FREE_FOR_PROGRAM", 5)
     provider.broken = {"/token"}
-    assert [sign_on(client).status_code for _ in range(5)] == [403, 403, 403, 429, 429]
+    assert [sign_on(client).status_code for _ in range(3)] == [403, 403, 429]
     # What came too early was not looked at, so there is nothing to record.
-    assert AuditEntry.objects.filter(event="sign-in", succeeded=False).count() == 3
+    assert AuditEntry.objects.filter(event="sign-in", succeeded=False).count() == 2
+
+
+def test_who_begins_again_and_again_makes_no_further_sessions(
+    cast: Cast, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now()
+    monkeypatch.setattr(throttle.timezone, "now", lambda: now)
+    monkeypatch.setattr(throttle, "FREE_FOR_PROGRAM", 3)
+    answers = [Client().post("/sign-on", {"next": "/projects"}) for _ in range(5)]
+    assert [each.status_code for each in answers] == [200, 200, 200, 429, 429]
+    assert "There were too many failed attempts to sign in" in answers[-1].content.decode()
+    assert Session.objects.count() == 3
+
+
+def test_who_comes_in_has_begun_nothing_in_vain(
+    cast: Cast, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(throttle, "FREE_FOR_PROGRAM", 3)
+    assert [sign_on(Client()).status_code for _ in range(5)] == [302] * 5
 
 
 def test_ways_back_that_nobody_began_keep_nobody_out_and_are_recorded_nowhere(

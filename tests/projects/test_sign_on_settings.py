@@ -167,7 +167,7 @@ def test_a_name_that_leads_elsewhere_once_connected_is_sent_nothing(
     to.
     """
     settings.OPTIONS = settings.OPTIONS.model_copy(update={"private_services": False})
-    monkeypatch.setattr(provider_http, "find_url_problem", lambda url, query=True: "")
+    monkeypatch.setattr(provider_http, "find_url_problem", lambda url: "")
     with pytest.raises(ProviderError, match="this machine's own"):
         discovery.fetch_json(f"{provider.url}/keys", "its keys")
     assert provider.asked == []
