@@ -85,6 +85,9 @@ image:
   # A text: in quotes where it has digits only.
   tag: "{tag}"
 
+# Secrets of the namespace that open your registry, where it is private: [{{name: registry-login}}].
+imagePullSecrets: []
+
 # The name under which people reach the console, such as {host}; there is no default.
 host: ""
 
@@ -361,6 +364,12 @@ def _put_pods(maker: Object) -> None:
                 source["secretRef"]["name"] = "{{ .Values.secret }}"
         container["volumeMounts"] = list(_put_condition(container["volumeMounts"]))
     template["spec"]["volumes"] = list(_put_condition(template["spec"]["volumes"]))
+    template["spec"] |= _lines(
+        "{{- with .Values.imagePullSecrets }}",
+        "      imagePullSecrets:",
+        "        {{- toYaml . | nindent 8 }}",
+        _END,
+    )
     template["spec"]["containers"][0]["resources"] = _lines(
         f"          {{{{- toYaml .Values.resources.{component} | nindent 10 }}}}"
     )

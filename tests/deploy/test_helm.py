@@ -36,6 +36,7 @@ OTHER_VALUES: list[Object] = [
     {},
     {"logs": {"store": "s3://muster-logs/production"}},
     {"logs": {"storageClass": "nfs"}, "settings": {"MUSTER_LOG_BYTES": "1", "MUSTER_DEBUG": "no"}},
+    {"imagePullSecrets": [{"name": "registry-login"}, {"name": "mirror-login"}]},
     {"clusterAccess": False, "replicas": {"web": 5}, "ingress": {"annotations": {}}},
 ]
 
@@ -112,6 +113,14 @@ def test_values_reach_what_they_are_for() -> None:
     claim = of_kind(objects, "PersistentVolumeClaim")["muster-logs"]["spec"]
     assert claim["storageClassName"] == "nfs"
     assert claim["resources"]["requests"]["storage"] == "1Ti"
+
+
+@pytest.mark.parametrize("secrets", [[{"name": "registry-login"}], [], None])
+def test_all_pods_get_the_pull_secrets(secrets: list[Object] | None) -> None:
+    specs = pod_specs(render_chart(imagePullSecrets=secrets))
+    assert len(specs) == 6
+    for spec in specs.values():
+        assert spec.get("imagePullSecrets", []) == (secrets or [])
 
 
 def test_other_settings_are_other_pods() -> None:
