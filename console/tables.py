@@ -2,7 +2,8 @@
 
 A view says what the columns are and hands over the rows that the person may see; `render_table`
 does the rest, with the same few queries however many rows there are. The state of a table is all in
-its address. An unknown column, filter or order in an address means the default.
+its address. An unknown column, filter or order in an address means the default; a file is refused
+for a value that its filter does not know.
 
 A table whose page has more than its rows calls the parts of `render_table` by itself:
 `build_listing`, `render_listing` and `render_csv`.
@@ -20,6 +21,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from console import pagination
+from console.errors import UserError
 from console.http import render_page
 from console.streams import build_file_response
 from console.table_filters import Choices, Filter, Rows, Selection
@@ -304,11 +306,11 @@ def render_csv(
     if _get_columns_parameter(request):
         columns = tuple(_parse_columns(request, table))
     cells = [cell for column in columns for cell in column.csv_cells.items()]
-    csv_rows = _prefetch_related(rows, columns)
+    chunks = iterate_chunks(request, _prefetch_related(rows, columns), table)
 
     def render_pieces() -> Iterator[str]:
         lines = [pagination.format_csv_line(title for title, _ in cells)]
-        for chunk in iterate_chunks(request, csv_rows, table):
+        for chunk in chunks:
             if prepare:
                 prepare(chunk)
             lines += [pagination.format_csv_line(text(row) for _, text in cells) for row in chunk]
@@ -319,8 +321,20 @@ def render_csv(
 
 
 def iterate_chunks(request: HttpRequest, rows: Rows, table: Table) -> Iterator[Sequence[Any]]:
-    """Yield all rows that the address asks for, in its order, some at a time: for a file."""
-    selected = table.select_rows(rows, parse_selection(request, table))
+    """Return all rows that the address asks for, in its order, some at a time: for a file.
+
+    Raises UserError for values that cannot be filtered by: a page says so beside its rows, which a
+    file cannot.
+    """
+    selection = parse_selection(request, table)
+    if unused := _list_unused(request, table, selection):
+        words = ", ".join(f"{title} “{value}”" for title, value in unused)
+        raise UserError(
+            f"{words} cannot be filtered by: there is no such value. The file would have rows that "
+            "nobody asked for, so it is not made: correct the address.",
+            status=400,
+        )
+    selected = table.select_rows(rows, selection)
     order = _parse_order(request, table, rows.model)
     return pagination.iterate_chunks(selected, order, FILE_CHUNK_ROWS, select=table.annotate_rows)
 

@@ -308,6 +308,11 @@ def internal_error(message: str) -> ApiError:
     return ApiError(500, "InternalError", message, {"causes": [{"message": message}]})
 
 
+def version_on_create_error() -> ApiError:
+    """Build the 500 of a new object with a version; the API server has no reason for it."""
+    return ApiError(500, "", "resourceVersion should not be set on objects to be created")
+
+
 def timeout_error(
     message: str, causes: Sequence[dict[str, str]] = (), retry_after: int = 1
 ) -> ApiError:

@@ -51,6 +51,8 @@ class WriteHandler:
         obj = await self._read_object(call, resource, request)
         if name and isinstance(obj.setdefault("metadata", {}), dict):
             obj["metadata"].setdefault("name", name)
+        if not request.dry_run:
+            _check_version_unset(obj)
         created = self._objects.create(resource, namespace, obj, request)
         return await build_object_response(call, resource, created, 201)
 
@@ -290,6 +292,17 @@ def _check_name(obj: Object, name: str) -> None:
         raise errors.bad_request_error(
             f"the name of the object ({body_name}) does not match the name on the URL ({name})"
         )
+
+
+def _check_version_unset(obj: Object) -> None:
+    """Raise ApiError where a new object has a version.
+
+    As storage does, which takes "0" and what is no number for none, and is not asked in a dry run.
+    """
+    metadata = obj.get("metadata")
+    version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    if isinstance(version, str) and version.isdecimal() and version.strip("0"):
+        raise errors.version_on_create_error()
 
 
 def _check_intent(resource: Resource, intent: Any, namespace: str, name: str) -> None:

@@ -120,6 +120,9 @@ def _check_owners(owners: Any) -> list[Cause]:
             for part in ("kind", "name", "uid")
             if not owner.get(part)
         ]
+        if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
+            text = "/v1, Kind=Event is disallowed from being an owner"
+            causes.append(invalid_value_cause(field, owner, text))
     controllers = [
         f"{owner.get('kind')}/{owner.get('name')}"
         for owner in owners

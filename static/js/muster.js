@@ -1,5 +1,5 @@
 // What every page does: fresh times, open tabs in sight, copy buttons, toasts, the navigation on small screens, and htmx's manners.
-// For other scripts: window.muster = { toast(text, kind), icon(name), refusal(text), freshen(root) }.
+// For other scripts: window.muster = { toast(text, kind), icon(name), refusal(text), freshen(root), isSignInPage(xhr) }.
 "use strict";
 
 window.muster = (() => {
@@ -135,15 +135,17 @@ window.muster = (() => {
     return told || `It could not be done (HTTP ${xhr.status}). Load the page again and repeat it.`;
   };
 
+  const isSignInPage = (xhr) => !!xhr.responseURL && new URL(xhr.responseURL).pathname === document.body.dataset.signIn;
+
   document.addEventListener("htmx:configRequest", (event) => {
     const token = cookie("muster_csrf") || document.querySelector("meta[name=csrf-token]")?.content;
     if (token) event.detail.headers["X-CSRFToken"] = token;
   });
   document.addEventListener("htmx:beforeSwap", (event) => {
     const xhr = event.detail.xhr;
-    if (xhr.responseURL && new URL(xhr.responseURL).pathname === document.body.dataset.signIn) {
+    if (isSignInPage(xhr)) {
       event.detail.shouldSwap = false;
-      window.location.reload();
+      window.muster.unsaved.reloadWhenDone("You are signed out, so nothing was done. This page is loaded anew when you have closed what you are at: copy what you want to keep before.");
     } else if (/^\s*<div[^>]*\bdata-refused\b/.test(xhr.responseText || "")) {
       event.detail.shouldSwap = false;
       if (!event.detail.isError) refusal(reason(xhr));
@@ -194,5 +196,5 @@ window.muster = (() => {
   document.querySelectorAll("#toasts [data-toast]").forEach(age);
   window.setInterval(() => { if (!document.hidden) freshen(); }, 5000);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) freshen(); });
-  return { toast, icon, refusal, freshen };
+  return { toast, icon, refusal, freshen, isSignInPage };
 })();

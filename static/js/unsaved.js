@@ -11,7 +11,7 @@
   // A form that stays when it was sent has nothing unsaved any more.
   document.addEventListener("htmx:afterRequest", ({ detail }) => {
     const form = detail.elt.closest?.("form");
-    if (detail.successful && form) for (const field of form.elements) typed.delete(field);
+    if (detail.successful && form && !window.muster.isSignInPage(detail.xhr)) for (const field of form.elements) typed.delete(field);
   });
 
   const isChosenAnew = (select) => {

@@ -46,6 +46,25 @@ def test_a_page_that_has_to_be_loaded_anew_waits_until_what_is_typed_is_done_wit
     assert not page.evaluate("window.marked")
 
 
+def test_what_was_typed_stays_when_the_session_has_ended_until_the_form_is_closed(
+    sign_in: SignIn,
+) -> None:
+    page = sign_in("alice", "/users")
+    page.evaluate("window.marked = true")
+    page.get_by_role("link", name="New user").click()
+    dialog = page.locator("#dialog")
+    name = dialog.get_by_label("User name")
+    name.fill("half-typed")
+    page.context.clear_cookies(name="muster_session")
+    dialog.get_by_role("button", name="Create user").click()
+    expect(page.locator(".mu-toast")).to_contain_text("You are signed out, so nothing was done")
+    expect(name).to_have_value("half-typed")
+    assert page.evaluate("window.marked")
+    # It still counts as unsaved.
+    ask_to_close(page).get_by_role("button", name="Throw it away").click()
+    page.wait_for_url("**/sign-in?**")
+
+
 def test_escape_asks_before_it_closes_a_form_with_something_typed(sign_in: SignIn) -> None:
     page = sign_in("alice", "/users")
     opener = page.get_by_role("link", name="New user")

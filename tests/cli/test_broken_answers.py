@@ -143,3 +143,31 @@ def test_what_is_nested_too_deep_is_told_in_words(tmp_path: Path) -> None:
 def test_a_parameter_can_be_given_several_times() -> None:
     query = {"a": ["1", "2"], "is": True, "none": None, "text": "x y"}
     assert build_target(Route("GET", "/a"), query, {}) == "/a?a=1&a=2&is=true&text=x+y"
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [(("whoami",), "/api/v1/me"), (("project", "list"), "/api/v1/org-unit/projects")],
+    ids=["one", "many"],
+)
+@pytest.mark.parametrize("body", ["[1]", '"welcome"', "5", "null"])
+def test_an_answer_of_another_shape_is_told_in_words(
+    stranger: CommandLine, command: tuple[str, ...], path: str, body: str
+) -> None:
+    with serve_answers(lambda *request: Answer(200, body)) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        outcome = stranger(*command, code=ExitCode.FAILED)
+    assert f"The answer of {server.url}{path} is not understood" in outcome.err
+    assert "muster config list" in outcome.err
+    assert outcome.out == ""
+
+
+def test_a_project_that_is_taken_out_of_a_context_is_said_to_be_gone(
+    stranger: CommandLine,
+) -> None:
+    stranger.folder.mkdir()
+    (stranger.folder / "config.json").write_text(
+        json.dumps({"current": "here", "contexts": {"here": {"server": "https://a.example"}}})
+    )
+    assert stranger("config", "set", "project", "a").out == "project of here is a.\n"
+    assert stranger("config", "set", "project", "").out == "project of here is not set any more.\n"

@@ -114,6 +114,30 @@ def test_replacing_with_the_same_changes_nothing(api: Api, namespace: str, kind:
     assert same["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
+@pytest.mark.parametrize("kind", [CONFIGMAPS, PYTORCHJOBS], ids=plural)
+def test_a_new_object_has_no_version(api: Api, namespace: str, kind: Kind) -> None:
+    made = sample(kind, "one")
+    made["metadata"]["resourceVersion"] = "7"
+    answer = api.post(kind.path(namespace), made)
+    assert (answer.status, answer.json()["message"]) == (
+        500,
+        "resourceVersion should not be set on objects to be created",
+    )
+    api.get(kind.path(namespace, "one")).expect_refusal(404, "NotFound")
+    made["metadata"]["resourceVersion"] = "0"
+    api.post(kind.path(namespace), made).ok(201)
+
+
+def test_an_event_owns_nothing(api: Api, namespace: str) -> None:
+    owned = configmap()
+    owner = {"apiVersion": "v1", "kind": "Event", "name": "e", "uid": "u"}
+    owned["metadata"]["ownerReferences"] = [owner]
+    refusal = api.post(CONFIGMAPS.path(namespace), owned).expect_refusal(422, "Invalid")
+    assert refusal["message"].endswith("/v1, Kind=Event is disallowed from being an owner")
+    [cause] = refusal["details"]["causes"]
+    assert cause["field"] == "metadata.ownerReferences"
+
+
 def test_a_built_in_object_may_be_replaced_without_a_version(api: Api, namespace: str) -> None:
     create(api, CONFIGMAPS, namespace, configmap(a="1"))
     replaced = api.put(CONFIGMAPS.path(namespace, "cm"), configmap(a="2")).ok()

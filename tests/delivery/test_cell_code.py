@@ -42,6 +42,7 @@ def run_cells(cells: Sequence[str]) -> dict[str, object]:
 
 
 KNOWN = run_cells(CELLS)
+needs_match = pytest.mark.skipif(sys.version_info < (3, 10), reason="match came with Python 3.10")
 
 
 def run_script(code: str) -> str:
@@ -135,6 +136,21 @@ CACHED = "import functools\nTEXT = 'a\u2028b\x0cc'\n@functools.cache\ndef f():\n
         (["FIRST, *REST = [1, 2, 3]"], "print(FIRST, REST)", "1 [2, 3]"),
         (["LOW, *_, (_, HIGH) = 1, (2, 3)"], "print(LOW, HIGH, _)", "1 3 2"),
         (["*MOST, LAST = 'abc'"], "print(MOST, LAST)", "['a', 'b'] c"),
+        (["SIZE = 1", "SIZE: int"], "print(SIZE)", "1"),
+        (["SIZE = 1"], "SIZE: int\nprint(SIZE)", "1"),
+        (["SIZE = 1"], "if True:\n    SIZE: int\n    SIZE += 1\nprint(SIZE)", "2"),
+        (["class Kind: ..."], "size: Kind\nprint(Kind.__name__)", "Kind"),
+        (
+            ["total = 1"],
+            "def count():\n    total: int\n    total = 3\n    return total\nprint(total, count())",
+            "1 3",
+        ),
+        pytest.param(
+            ["total = 1"],
+            "match 2:\n  case 1:\n    total = 0\n  case 2:\n    total += 1\nprint(total)",
+            "2",
+            marks=needs_match,
+        ),
     ],
 )
 def test_a_cell_means_in_the_workload_what_it_means_here(

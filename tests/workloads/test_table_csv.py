@@ -41,6 +41,17 @@ def test_csv_has_the_rows_of_the_filter_in_their_order(cast: Cast) -> None:
     assert lines[0]["Submitted by"] == "bob"
 
 
+@pytest.mark.parametrize(
+    "address", ["/workloads.csv?status=", "/users?format=csv&type=", "/audit/export?status="]
+)
+def test_a_file_is_refused_for_a_value_that_cannot_be_filtered_by(cast: Cast, address: str) -> None:
+    client = Client()
+    client.force_login(cast.alice)
+    answer = client.get(f"{address}Nonsense")
+    assert answer.status_code == 400
+    assert "“Nonsense” cannot be filtered by: there is no such value" in answer.content.decode()
+
+
 def test_csv_has_all_rows_of_a_large_table_a_chunk_at_a_time(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,12 +53,16 @@ class Session:
         patience: float = 0.0,
         **arguments: str,
     ) -> Any:
-        """Return the JSON that a route answers.
+        """Return the JSON object that a route answers; None where a change answers nothing.
 
         A GET is repeated for `patience` seconds while the server does not answer. Raises Refused
         and Unreachable.
         """
-        return self.request(route, query=query, body=body, patience=patience, **arguments).parse()
+        answer = self.request(route, query=query, body=body, patience=patience, **arguments)
+        value = answer.parse()
+        if not isinstance(value, dict) and (answer.content or route.method == "GET"):
+            raise self._build_misunderstanding(answer, route, arguments)
+        return value
 
     def request(
         self,
@@ -104,7 +108,9 @@ class Session:
             page = {**(query or {}), "limit": size, **({"offset": offset} if offset else {})}
             answer = self.request(route, query=page, patience=patience, **arguments)
             value = answer.parse()
-            items = value if isinstance(value, list) else value.get(name or "items", [])
+            items = value.get(name or "items", []) if isinstance(value, dict) else value
+            if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
+                raise self._build_misunderstanding(answer, route, arguments)
             # A list that knows no pages answers with all that there are.
             items = items if left is None else items[:left]
             yield from items
@@ -164,6 +170,18 @@ class Session:
             self._token = self._sign_in_program()
             answer = self._client.request(method, target, body, self._build_headers())
         return answer
+
+    def _build_misunderstanding(
+        self, answer: Answer, route: Route, arguments: Mapping[str, str]
+    ) -> Refused:
+        """Build the error of an answer that has not the shape of Muster's."""
+        return Refused(
+            answer.status,
+            f"The answer of {self.settings.server}{build_target(route, None, arguments)} is not "
+            "understood: it has not the shape of Muster's.",
+            hint="Look whether this is the address of Muster (`muster config list`), and whether a "
+            "proxy before it changes answers.",
+        )
 
     def _build_refusal(self, answer: Answer) -> Refused:
         refusal = build_refusal(answer)

@@ -62,7 +62,8 @@ def set_value(invocation: Invocation, key: str, value: str) -> None:
     """Set KEY of the current context, or of --context."""
     name = invocation.context or contexts.load_config().current
     kept = contexts.set_value(name, key, value)
-    invocation.terminal.write_line(f"{key} of {name} is {kept}.")
+    words = f"is {kept}" if kept else "is not set any more"
+    invocation.terminal.write_line(f"{key} of {name} {words}.")
 
 
 @config.command("delete")

@@ -80,15 +80,27 @@ def is_future_import(statement: ast.stmt) -> bool:
 
 
 def _build_symbols(source: str) -> symtable.SymbolTable:
-    tree = _GeneratorsOnly().visit(ast.parse(source))
+    tree = _SymbolSource().visit(ast.parse(source))
     return symtable.symtable(ast.unparse(tree), "<cell>", "exec")
 
 
-class _GeneratorsOnly(ast.NodeTransformer):
-    """Turns comprehensions into generators, which name the same.
+class _SymbolSource(ast.NodeTransformer):
+    """Makes a source whose table of symbols has what the source itself reads and binds.
 
-    Python 3.12 and later count the variables of the former as names of what they stand in.
+    Comprehensions become generators, which name the same: Python 3.12 and later count the variables
+    of the former as names of what they stand in. An annotation without a value binds nothing
+    outside of functions, and counts as a binding for the table.
     """
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return _FunctionSource().generic_visit(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return _FunctionSource().generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        self.generic_visit(node)
+        return ast.Expr(node.annotation) if _is_bare_annotation(node) else node
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
         self.generic_visit(node)
@@ -102,6 +114,19 @@ class _GeneratorsOnly(ast.NodeTransformer):
         self.generic_visit(node)
         pair = ast.Tuple([node.key, node.value], ast.Load())
         return ast.GeneratorExp(pair, node.generators)
+
+
+class _FunctionSource(_SymbolSource):
+    """The same within a function, where an annotation makes a name local."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        return self.generic_visit(node)
+
+
+def _is_bare_annotation(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.AnnAssign) and node.value is None and isinstance(node.target, ast.Name)
+    )
 
 
 def _list_bound(table: symtable.SymbolTable) -> list[str]:
@@ -151,24 +176,27 @@ def _list_augmented_names(node: ast.AST, bound: set[str]) -> Iterator[str]:
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         if node.target.id not in bound:
             yield node.target.id
-    elif not isinstance(node, (*_DEFINITIONS, *_INNER_SCOPES)):
+    elif not isinstance(node, (*_DEFINITIONS, *_INNER_SCOPES)) and not _is_bare_annotation(node):
         yield from _list_augmented_within(node, bound)
 
 
 def _list_augmented_within(node: ast.AST, bound: set[str]) -> Iterator[str]:
     """Yield the names in `+=` of what stands in a node, in the order of the source."""
-    if not isinstance(node, ast.If):
-        for child in ast.iter_child_nodes(node):
-            yield from _list_augmented_names(child, bound)
-        return
-    yield from _list_augmented_names(node.test, bound)
-    # What one branch binds is not bound in the other.
-    in_body, in_else = set(bound), set(bound)
-    for child in node.body:
-        yield from _list_augmented_names(child, in_body)
-    for child in node.orelse:
-        yield from _list_augmented_names(child, in_else)
-    bound |= in_body | in_else
+    branches: list[list[ast.AST]] = []
+    heads: list[ast.AST] = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.If):
+        heads, branches = [node.test], [[*node.body], [*node.orelse]]
+    elif cases := getattr(node, "cases", None):
+        # A match statement, which Python 3.9 does not know.
+        heads, branches = [node.subject], [[each] for each in cases]  # type: ignore[attr-defined]
+    for child in heads:
+        yield from _list_augmented_names(child, bound)
+    # What one branch binds is not bound in the others.
+    in_branches = [set(bound) for _ in branches]
+    for children, in_branch in zip(branches, in_branches):
+        for child in children:
+            yield from _list_augmented_names(child, in_branch)
+    bound.update(*in_branches)
 
 
 def _list_heads(statement: ast.stmt) -> list[ast.AST]:
