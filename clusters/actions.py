@@ -289,7 +289,7 @@ def remove(cluster: Cluster, user: User, *, force: bool = False) -> None:
     with transaction.atomic():
         # An asset that is being written for the cluster holds the row: it comes before, and is
         # deleted, or finds no cluster.
-        list(Cluster.objects.select_for_update().filter(pk=cluster.pk).values_list("pk"))
+        list(Cluster.objects.select_for_update(no_key=True).filter(pk=cluster.pk).values_list("pk"))
         # Recorded before the row is deleted, and its name with it.
         before = {
             "server": cluster.server,

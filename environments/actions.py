@@ -51,14 +51,16 @@ def change(
     None changes whatever is there. Raises as `create`.
     """
     require_change(asset, user)
+    if scope != asset.scope:
+        access.require(user, Verb.CREATE, asset.entity, scope)
     with transaction.atomic():
+        # Before any asset, as where one is created and where a scope is deleted.
+        scope_choices.require_scope(scope)
         locked = _lock_asset(asset)
         # Again, on the locked row: its scope may have changed since it was loaded.
         require_change(locked, user)
         if scope != locked.scope:
             access.require(user, Verb.CREATE, asset.entity, scope)
-            # Not its present scope, which waits for this row while it is deleted.
-            scope_choices.require_scope(scope)
         edit_conflicts.check_version(locked.version, version, f"{locked.name}")
         _check_coverage(locked, scope, user)
         before, scope_before = _serialize_state(locked), locked.scope

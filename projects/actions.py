@@ -58,6 +58,7 @@ def create_service_account(
         raise Clash(_describe_taken_name(scope, name), field="name")
     try:
         with transaction.atomic():
+            scope_choices.require_scope(scope)
             user = User.objects.create_user(
                 _make_user_name(scope, name, client_id), is_service=True
             )

@@ -68,6 +68,8 @@ def change_rule(rule: AccessRule, key: str, scope: Scope, by: User) -> AccessRul
         return rule
     pk = rule.pk
     with transaction.atomic():
+        # Before any rule, as where a scope is deleted.
+        scope_choices.require_scope(scope)
         revoke_rule(rule, by)
         return grant_role(key, to=rule.subject, scope=scope, by=by, pk=pk)
 
@@ -93,6 +95,7 @@ def grant_role(
     subject = {"user": to} if isinstance(to, User) else {"group": to}
     chosen = {"custom_role_id": _parse_custom_id(key)} if _parse_custom_id(key) else {"role": key}
     with transaction.atomic():
+        scope_choices.require_scope(scope)
         # Locked until this is committed: a custom role is not deleted and gets no other permissions
         # between the check of its permissions and the creation of the rule.
         list(

@@ -103,8 +103,8 @@ def record_attempt(name: str, address: str, *, free: int = FREE_FOR_PERSON) -> A
     It counts as failed until `record_success` is called. Raises TooManyAttempts, which is not
     counted.
     """
-    name_key = _hash_key(name, address)
-    address_key = "" if address == ANY_ADDRESS else _hash_key(address)
+    attempt = build_attempt(name, address)
+    name_key, address_key = attempt.name_key, attempt.address_key
     limits = {name_key: free} | ({address_key: FREE_FOR_ADDRESS} if address_key else {})
     now = timezone.now()
     with transaction.atomic():
@@ -122,7 +122,12 @@ def record_attempt(name: str, address: str, *, free: int = FREE_FOR_PERSON) -> A
         FailedSignIns.objects.filter(key__in={name_key} if is_over else limits).update(
             failures=models.F("failures") + 1, last_at=now
         )
-    return Attempt(name_key, address_key)
+    return attempt
+
+
+def build_attempt(name: str, address: str) -> Attempt:
+    """Build the attempt of a name at an address, which is counted elsewhere."""
+    return Attempt(_hash_key(name, address), "" if address == ANY_ADDRESS else _hash_key(address))
 
 
 def record_success(attempt: Attempt) -> None:

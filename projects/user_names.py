@@ -1,4 +1,4 @@
-"""User names, of which no two differ by case alone."""
+"""Keeps two people from getting names that differ by case alone."""
 
 from django.db import IntegrityError, connection
 

@@ -62,6 +62,12 @@ class GangBook:
         return len(self.placed) - self.leaving_count
 
     @property
+    def waits_for_minimum(self) -> bool:
+        """Whether it waits for pods without which it does not work."""
+        has_minimum = self.active_count + self.count_succeeded() >= self.min_member
+        return bool(self.waiting) and not has_minimum
+
+    @property
     def order(self) -> tuple[int, float, int, str]:
         """The order of gangs in a queue at one stage: priority, then age."""
         return -self.priority, self.created_at, self.arrival, self.key

@@ -210,7 +210,7 @@ def _choose_followed(tracks: Sequence[_Track], draws: int) -> list[_Track]:
 
 def _choose_precision(tracks: Sequence[_Track]) -> Precision:
     books = tracks[0].world.books if tracks else ()
-    waiting = sum(bool(book.waiting) and book.active_count < book.min_member for book in books)
+    waiting = sum(book.waits_for_minimum for book in books)
     arrivals = count_daily_arrivals(tracks[0].world) if tracks else 0
     chosen = choose_precision(waiting, len(books) - waiting + arrivals)
     return QUICKEST if chosen == COARSEST else chosen

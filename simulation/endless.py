@@ -32,7 +32,8 @@ class EndlessWork:
         holders.sort(key=lambda holder: (-holder.devices, -len(holder.nodes), holder.key))
         self._holders = holders[:MOST_ENDLESS]
         self._books = books
-        self._known: dict[tuple[str, frozenset[PodShape]], Sequence[str]] = {}
+        self._known: dict[tuple[str, frozenset[PodShape]], tuple[Sequence[str], Sequence[str]]] = {}
+        """Who holds what such pods want on their nodes, and in their queue."""
 
     def list_blockers(self, key: str, most: int) -> Sequence[str]:
         """Return those who hold what a gang wants where it may run, the largest first.
@@ -49,8 +50,12 @@ class EndlessWork:
                 if any(_is_in_the_way(holder, shape) for shape in shapes)
             ]
             in_its_queue = [each.key for each in self._holders if each.queue == book.queue]
-            self._known[kind] = (on_its_nodes or in_its_queue)[:most]
-        return [each for each in self._known[kind] if each != key]
+            self._known[kind] = on_its_nodes, in_its_queue
+        # It may hold a part of what it wants itself.
+        on_nodes, in_queue = (
+            [each for each in found if each != key] for found in self._known[kind]
+        )
+        return (on_nodes or in_queue)[:most]
 
 
 def _is_in_the_way(holder: Holder, shape: PodShape) -> bool:

@@ -114,7 +114,7 @@ def _needs_draw(draws: Sequence[Draw], moments: int, wanted: Sequence[str], hori
 
 def _find_positions(world: World) -> Mapping[str, int]:
     """Return the place of each gang among those of its queue that have not started."""
-    waiting = [book for book in world.books if book.waiting and book.active_count < book.min_member]
+    waiting = [book for book in world.books if book.waits_for_minimum]
     counts: Counter[str] = Counter()
     positions = {}
     for book in sorted(waiting, key=lambda each: each.order):

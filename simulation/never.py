@@ -22,7 +22,7 @@ def find_never(world: World) -> Collection[str]:
     answers: dict[LineKey, bool] = {}
     never = set()
     for book in world.books:
-        if not book.waiting or book.active_count >= book.min_member:
+        if not book.waits_for_minimum:
             continue
         key = build_line_key(book)
         if key not in answers:

@@ -116,7 +116,7 @@ class Player:
                 self._lines.add_gang(book, world.line_keys.get(book.key))
             if book.placed:
                 self._running[book.key] = book
-            if book.placed and not _waits_for_minimum(book):
+            if book.placed and not book.waits_for_minimum:
                 self._expect_end(book)
             elif book.started_at is not None:
                 # It gave way before now or lost pods, and goes on where it was, as what does later.
@@ -275,11 +275,11 @@ class Player:
             book = self._books[key]
             if key not in self._running:
                 self._running[key] = book
-            if book.active_count >= book.min_member and key not in self._draw.starts:
+            if key not in self._draw.starts and not book.waits_for_minimum:
                 self._draw.starts[key] = self._now
                 missing.discard(key)
                 self._note_blockers(key, nodes[key])
-            if key not in self._started_at and not _waits_for_minimum(book):
+            if key not in self._started_at and not book.waits_for_minimum:
                 book.started_at = self._world.state.now + self._now
                 self._expect_end(book)
             if book.waiting:
@@ -325,7 +325,7 @@ class Player:
         unknown = [
             book
             for book in self._books.values()
-            if _waits_for_minimum(book) and book.key not in self._lengths
+            if book.waits_for_minimum and book.key not in self._lengths
         ]
         lines = Lines()
         for book in unknown:
@@ -342,8 +342,3 @@ class Player:
             if not answers[line]:
                 endless.add(book.key)
         return endless & set(missing)
-
-
-def _waits_for_minimum(book: GangBook) -> bool:
-    """Return whether a gang waits for pods without which it does not work."""
-    return bool(book.waiting) and book.active_count < book.min_member

@@ -433,11 +433,13 @@ def _derive_from_job(job: Object, counts: PodCounts, before: Status) -> tuple[St
             return None
         if not (is_held_by_kueue(job) and before in UP | {Status.INITIALIZING}):
             return (Status.PREPARING if before in STARTING else before), ""
-    if is_held_by_kueue(job) and before is not Status.STOPPING and not counts.own:
+    # A suspended Job keeps the pods that have ended.
+    unended = counts.own - counts.count(Standing.SUCCEEDED, Standing.FAILED)
+    if is_held_by_kueue(job) and before is not Status.STOPPING and not unended:
         return Status.PENDING, HELD_BY_KUEUE
     # The condition of a job that was just resumed lags behind its spec.
     if find_true_condition(job, "Suspended") and is_suspended(job):
-        if counts.own or counts.data_workers:
+        if unended or counts.data_workers:
             # It may be resumed before they have ended: it stops for good only without them.
             return before, "It is suspended: its last pods are ending."
         reason = "Its job was suspended in the cluster, and not by Muster."

@@ -32,6 +32,7 @@ _MEANINGS = {
     412: "What If-Match names has been changed since; get it again, and repeat the change.",
     413: "The body is too large.",
     429: "Too many requests, or failed attempts; the header Retry-After says how long to wait.",
+    503: "Something that is needed for the answer does not work; the message says what to do.",
 }
 
 

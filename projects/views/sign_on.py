@@ -28,6 +28,9 @@ from projects.views import password_check, sign_in
 
 log = logging.getLogger(__name__)
 
+ATTEMPT_NAME = "single sign-on"
+"""Under what name attempts are counted: who comes is not known before they are back."""
+
 
 @login_not_required
 @never_cache
@@ -37,8 +40,15 @@ def start(request: HttpRequest) -> HttpResponse:
     _get_provider()
     try:
         # Each stores a session; it counts as failed until somebody comes back and is signed in.
-        _record_attempt(request)
-        return _render_redirect(request, "login", sign_in.resolve_next_url(request))
+        attempt = throttle.record_attempt(
+            ATTEMPT_NAME, throttle.client_address(request), free=throttle.FREE_FOR_PROGRAM
+        )
+        try:
+            return _render_redirect(request, "login", sign_in.resolve_next_url(request))
+        except UserError:
+            # A provider that does not answer keeps nobody waiting afterwards.
+            throttle.record_success(attempt)
+            raise
     except UserError as refusal:
         return sign_in.render_sign_in(request, status=refusal.status, refusal=refusal.text)
 
@@ -132,13 +142,6 @@ def _render_redirect(request: HttpRequest, process: str, next_url: str) -> HttpR
     return response
 
 
-def _record_attempt(request: HttpRequest) -> throttle.Attempt:
-    """Count an attempt of the request's address. Raises TooManyAttempts."""
-    return throttle.record_attempt(
-        "single sign-on", throttle.client_address(request), free=throttle.FREE_FOR_PROGRAM
-    )
-
-
 def _finish_attempt(request: HttpRequest) -> HttpResponse:
     """Sign in or connect by the answer of the provider. Raises UserError."""
     if request.GET.get("state", "") not in statekit.get_states(request):
@@ -146,7 +149,7 @@ def _finish_attempt(request: HttpRequest) -> HttpResponse:
         # recorded, that would keep people out and fill the audit log.
         log.info("single sign-on: a way back was refused that this browser did not begin")
         get_adapter(request).on_authentication_error(request, None)
-    attempt = _record_attempt(request)
+    # It is not counted again: each way back uses up what one beginning stored.
     try:
         answer = sign_in.finish_sign_in(request, _handle_callback(request))
     except UserError as refusal:
@@ -154,7 +157,7 @@ def _finish_attempt(request: HttpRequest) -> HttpResponse:
         log.warning("single sign-on was refused: %s", why)
         audit.record_failed_sign_in(provider.PROVIDER_KEY, f"Single sign-on: {why}")
         raise
-    throttle.record_success(attempt)
+    throttle.record_success(throttle.build_attempt(ATTEMPT_NAME, throttle.client_address(request)))
     return answer
 
 

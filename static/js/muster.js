@@ -145,7 +145,10 @@ window.muster = (() => {
     const xhr = event.detail.xhr;
     if (isSignInPage(xhr)) {
       event.detail.shouldSwap = false;
-      window.muster.unsaved.reloadWhenDone("You are signed out, so nothing was done. This page is loaded anew when you have closed what you are at: copy what you want to keep before.");
+      window.muster.unsaved.reloadWhenDone(
+        "You are signed out, so nothing was done. This page is loaded anew when you have closed or emptied what you are at: copy what you want to keep before.",
+        { isAnswer: event.detail.requestConfig?.verb !== "get" },
+      );
     } else if (/^\s*<div[^>]*\bdata-refused\b/.test(xhr.responseText || "")) {
       event.detail.shouldSwap = false;
       if (!event.detail.isError) refusal(reason(xhr));

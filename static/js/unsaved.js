@@ -38,7 +38,9 @@
   };
 
   // Load the page anew, once nobody is at something that this would lose; `text` says why meanwhile.
-  const reloadWhenDone = (text) => {
+  // Whoever asked for something while it waits is told again.
+  const reloadWhenDone = (text, { isAnswer = false } = {}) => {
+    if (waiting && isAnswer) window.muster.toast(text, "notice");
     if (waiting) return;
     if (!isBusy()) { window.location.reload(); return; }
     window.muster.toast(text, "notice");

@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -172,12 +173,39 @@ def test_many_failures_have_to_wait(
 ) -> None:
     now = timezone.now()
     monkeypatch.setattr(throttle.timezone, "now", lambda: now)
-    # The way there and the way back count, each as one.
-    monkeypatch.setattr(throttle, "FREE_FOR_PROGRAM", 5)
+    monkeypatch.setattr(throttle, "FREE_FOR_PROGRAM", 3)
     provider.broken = {"/token"}
-    assert [sign_on(client).status_code for _ in range(3)] == [403, 403, 429]
+    for _ in range(3):
+        assert sign_on(client).status_code == 403
+    for _ in range(2):
+        assert client.post("/sign-on", {"next": "/projects"}).status_code == 429
     # What came too early was not looked at, so there is nothing to record.
-    assert AuditEntry.objects.filter(event="sign-in", succeeded=False).count() == 2
+    assert AuditEntry.objects.filter(event="sign-in", succeeded=False).count() == 3
+
+
+def test_who_has_waited_for_their_turn_comes_in_at_once(
+    client: Client, cast: Cast, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever others at the same address do meanwhile."""
+    now = timezone.now()
+    monkeypatch.setattr(throttle.timezone, "now", lambda: now)
+    monkeypatch.setattr(throttle, "FREE_FOR_PROGRAM", 3)
+    for _ in range(3):
+        Client().post("/sign-on", {"next": "/projects"})
+    later = now + timedelta(seconds=throttle.LONGEST_WAIT)
+    monkeypatch.setattr(throttle.timezone, "now", lambda: later)
+    assert sign_on(client).status_code == 302
+
+
+def test_a_provider_that_was_away_keeps_nobody_waiting_afterwards(
+    client: Client, cast: Cast, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(throttle, "FREE_FOR_PROGRAM", 3)
+    provider.broken = {"/.well-known/openid-configuration"}
+    for _ in range(5):
+        assert client.post("/sign-on", {"next": "/projects"}).status_code == 503
+    provider.broken = set()
+    assert sign_on(client).status_code == 302
 
 
 def test_who_begins_again_and_again_makes_no_further_sessions(

@@ -106,6 +106,19 @@ def test_a_gang_with_a_part_of_its_pods_waits_for_work_of_unknown_end() -> None:
     }
 
 
+def test_a_gang_of_which_some_have_succeeded_runs_with_the_rest() -> None:
+    state = make_begun_gang(NOW - HOUR / 4)
+    gangs = [
+        replace(gang, succeeded=1, min_member=2) if gang.key == "begun" else gang
+        for gang in state.gangs
+    ]
+    lengths = {"runs": runs(2 * HOUR), "begun": runs(HOUR / 2), "after": runs(HOUR)}
+    found = forecast_starts(replace(state, gangs=gangs), lengths, seed=1)
+    assert {key: (each.outlook, each.likely) for key, each in found.items()} == {
+        "after": (Outlook.STARTS, HOUR),
+    }
+
+
 def test_the_spread_is_that_of_the_lengths() -> None:
     lengths = {"runs": RunLengths([2 * HOUR, 3 * HOUR, 4 * HOUR, 5 * HOUR, 6 * HOUR])}
     found = forecast_starts(make_line_of_three(), lengths, seed=1)["first"]

@@ -11,7 +11,9 @@ from tests.cast import Cast
 from tests.workloads.blocked_workloads import waiting
 from tests.workloads.ledger_rows import build_moment
 from tests.workloads.waiting_rows import HOUR, FixedSimulator, add_workload, starts_in
+from workloads import journal
 from workloads.forecasting import forecast_cluster
+from workloads.forecasting.cluster_forecast import LONGEST_CLAIM
 from workloads.models import NO_LIKELY_START, ClusterForecast, Pod, Workload, WorkloadForecast
 from workloads.queries import view_forecast
 from workloads.tasks.forecasting import forecast_all
@@ -87,6 +89,8 @@ def test_all_clusters_have_their_turn_the_oldest_forecast_first(
         (20, 210, True),
         (500, 1000, False),
         (500, 1110, True),
+        # The clock of another machine is a little behind.
+        (500, -1, False),
         # The clock was set back by an hour.
         (500, -3600, True),
     ],
@@ -131,6 +135,18 @@ def test_a_clock_that_is_set_back_holds_up_no_forecast(cast: Cast, waiting: Work
     ClusterForecast.objects.update(claimed_until=build_moment(62))
     assert forecast_cluster(cast.cluster, build_moment(0), simulator)
     assert WorkloadForecast.objects.get().likely_at == build_moment(60)
+
+
+def test_a_machine_whose_clock_is_behind_finds_the_forecast_of_another(
+    cast: Cast, waiting: Workload
+) -> None:
+    simulator = FixedSimulator(waits=starts_in(HOUR))
+    assert forecast_cluster(cast.cluster, build_moment(60), simulator)
+    behind = build_moment(60) - timedelta(seconds=1)
+    assert not forecast_cluster(cast.cluster, behind, simulator)
+    until = build_moment(60) + LONGEST_CLAIM
+    assert journal.claim_forecast(cast.cluster.pk, build_moment(60), until)
+    assert not journal.claim_forecast(cast.cluster.pk, behind, until - timedelta(seconds=1))
 
 
 def test_one_process_at_a_time_plays_a_cluster_forward(cast: Cast, waiting: Workload) -> None:

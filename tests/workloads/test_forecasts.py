@@ -284,6 +284,20 @@ def test_a_workload_needs_all_its_pods_without_kai(cast: Cast, waiting: Workload
     assert gangs[str(elastic.pk)].min_member == 1
 
 
+@pytest.mark.parametrize(("architecture", "minimum"), [("Standard", 1), ("Distributed", 2)])
+def test_pods_of_a_standard_workload_work_before_all_have_a_node(
+    cast: Cast, waiting: Workload, architecture: str, minimum: int
+) -> None:
+    Workload.objects.filter(pk=waiting.pk).update(requested_pods=2, architecture=architecture)
+    cast.cluster.capabilities = {"served": []}
+    state = load_cluster_state(cast.cluster, build_moment(0))
+    [gang] = [each for each in state.gangs if each.key == str(waiting.pk)]
+    [waits] = gang.pods
+    pods = [replace(waits, uid="begun", node="n1"), waits]
+    begun = replace(state, gangs=[replace(gang, pods=pods, min_member=1)])
+    assert require_whole_gangs(begun, cast.cluster).gangs[0].min_member == minimum
+
+
 def test_queries_do_not_grow_with_workloads(cast: Cast, waiting: Workload) -> None:
     def count(minutes: float) -> int:
         names = Workload.objects.filter(status="Pending").values_list("name", flat=True)

@@ -188,12 +188,42 @@ def test_old_logs_are_removed_and_say_so(workload: Workload, settings: Any) -> N
     old, new = a_log(workload, number_lines(3)), a_log(workload, number_lines(3), rank=1)
     set_end(old, 15)
     set_end(new, 13)
+    path = log_paths.local_path(old.path)
     assert logbook.remove_old_logs() == 1
     old.refresh_from_db()
     assert (old.state, "14 days" in old.note) == (Log.State.REMOVED, True)
-    assert not log_paths.local_path(old.path).exists()
+    assert not path.exists()
     assert log_paths.local_path(new.path).exists()
     assert logbook.read_tail(old, 100) == b""
+
+
+def test_a_file_that_cannot_be_deleted_keeps_no_other_one(workload: Workload) -> None:
+    stuck, other = (a_log(workload, number_lines(3), rank=rank) for rank in range(2))
+    set_end(stuck, 16)
+    set_end(other, 15)
+    path = log_paths.local_path(stuck.path)
+    path.unlink()
+    path.mkdir()
+    assert logbook.remove_old_logs() == 2
+    assert not log_paths.local_path(other.path).exists()
+    assert set(Log.objects.values_list("path", flat=True)) == {stuck.path, ""}
+    path.rmdir()
+    logbook.remove_old_logs()
+    assert set(Log.objects.values_list("path", flat=True)) == {""}
+
+
+def test_one_run_deletes_a_bounded_number_of_leftover_files(
+    workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "BATCH_SIZE", 2)
+    monkeypatch.setattr(retention, "MAX_BATCHES", 2)
+    for rank in range(6):
+        a_log(workload, number_lines(3), rank=rank, state=Log.State.REMOVED)
+    left = Log.objects.exclude(path="")
+    logbook.remove_old_logs()
+    assert left.count() == 2
+    logbook.remove_old_logs()
+    assert left.count() == 0
 
 
 def test_the_oldest_logs_make_room(workload: Workload, settings: Any) -> None:

@@ -249,12 +249,13 @@ def test_a_long_line_is_bounded_and_says_so() -> None:
 
 
 class CountingSource(MemorySource):
-    """Counts how often it is read."""
+    """Counts how often it is read, and how many bytes at most."""
 
-    reads = 0
+    reads = largest = 0
 
     def read(self, offset: int, count: int) -> bytes:
         self.reads += 1
+        self.largest = max(self.largest, count)
         return super().read(offset, count)
 
 
@@ -269,6 +270,7 @@ def test_a_long_line_is_not_read_in_small_blocks(is_backward: bool) -> None:
     )
     assert [found for _, found in lines] == [line, line]
     assert source.reads < 2 * 12
+    assert source.largest == line_reading.LARGEST_BLOCK
 
 
 @pytest.mark.long

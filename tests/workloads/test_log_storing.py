@@ -17,12 +17,13 @@ from django.utils import timezone
 from console import log_storage
 from projects import tokens
 from projects.models import User
+from tests.api.described import find_operation
 from tests.cast import Cast, make_cast
 from tests.clusters.kube.faults import Exchange, FaultServer, Step
 from tests.workloads import pods
 from tests.workloads.log_rows import a_log, number_lines, texts, window
 from workloads import logbook, tasks
-from workloads.logbook import log_paths, object_store, windows
+from workloads.logbook import log_paths, object_store, retention, windows
 from workloads.logbook.log_files import NOT_HERE, open_log
 from workloads.models import Log, Pod, Workload
 
@@ -159,6 +160,7 @@ def test_a_store_that_does_not_answer_is_given_up_soon(
         with pytest.raises(object_store.StoreFailed) as failure:
             object_store.has_file("a.log")
         assert isinstance(failure.value.__cause__, boto_errors.ReadTimeoutError)
+        assert failure.value.is_away
         storages["logs"].connection.meta.client.close()
         assert len(silent.requests) == log_storage.ATTEMPTS
 
@@ -198,6 +200,20 @@ def test_a_store_that_fails_is_named_to_the_reader(
     answer = client.get(reverse(address, args=[workload.pk]), {"log": log.pk, "q": "line"})
     assert answer.status_code == 503
     assert "object store" in answer.content.decode()
+
+
+def test_a_store_that_fails_is_named_to_programs_as_described(
+    failing_store: FaultServer, cast: Cast, workload: Workload
+) -> None:
+    log = move_away(a_log(workload, number_lines(3)))
+    headers = {"Authorization": f"Bearer {tokens.issue_token(cast.bob)[0]}"}
+    address = f"/api/v1/workloads/{workload.pk}/pods/{log.pod.name}/logs"
+    answer = Client().get(address, headers=headers)
+    assert answer.status_code == 503
+    assert "object store" in answer.json()["message"]
+    described = find_operation("GET", address)
+    assert described is not None
+    assert "503" in described["responses"]
 
 
 def test_a_failed_workload_is_explained_while_the_store_fails(
@@ -273,6 +289,55 @@ def test_what_a_store_that_failed_keeps_of_removed_logs_is_deleted_later(
     assert names(store) == [f"muster/{moved.path.removesuffix('log')}idx", f"muster/{moved.path}"]
     logbook.remove_old_logs()
     assert names(store) == []
+
+
+def test_a_log_that_the_store_refuses_to_delete_keeps_no_other_one(
+    store: Any, workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = [a_log(workload, number_lines(3), rank=rank) for rank in range(3)]
+    object_store.move_ended_logs()
+    Log.objects.update(state=Log.State.REMOVED)
+    monkeypatch.setattr(retention, "BATCH_SIZE", 1)
+    remove_log = object_store.remove_log
+
+    def refuse_first(path: str) -> None:
+        if path == logs[0].path:
+            raise object_store.StoreFailed(403)
+        remove_log(path)
+
+    monkeypatch.setattr(object_store, "remove_log", refuse_first)
+    logbook.remove_old_logs()
+    first = logs[0].path
+    assert names(store) == [f"muster/{first.removesuffix('log')}idx", f"muster/{first}"]
+
+
+@pytest.mark.parametrize("failing_store", [503], indirect=True)
+def test_a_store_that_is_away_is_waited_for_once_while_logs_are_removed(
+    failing_store: FaultServer, workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "BATCH_SIZE", 1)
+    for rank in range(3):
+        a_log(workload, number_lines(3), rank=rank, ended_at="2020-01-01T00:00:00Z")
+    with pytest.raises(boto_errors.ClientError):
+        logbook.remove_old_logs()
+    asked = [request.method for request in failing_store.requests]
+    assert asked.count("DELETE") == log_storage.ATTEMPTS
+    assert Log.objects.filter(state=Log.State.REMOVED).exclude(path="").count() == 3
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["before", "while it is open"])
+def test_a_log_that_the_store_loses_while_it_is_read_is_empty(
+    store: Any, workload: Workload, monkeypatch: pytest.MonkeyPatch, is_open: bool
+) -> None:
+    log = a_log(workload, number_lines(3))
+    object_store.move_ended_logs()
+    monkeypatch.setattr(object_store, "has_file", lambda path: True)
+    if not is_open:
+        store.objects.all().delete()
+    with open_log(log) as here:
+        store.objects.all().delete()
+        assert here.source.read(0, 100) == b""
+        assert here.source.size() == 0
 
 
 @pytest.mark.django_db(transaction=True)

@@ -14,7 +14,7 @@ from tests.cast import Cast
 from tests.workloads import pods
 from tests.workloads.log_rows import HOSTILE, START, a_log, number_lines, texts, window
 from workloads import logbook
-from workloads.logbook import stamps
+from workloads.logbook import plain_text, stamps
 from workloads.models import Log, Workload
 from workloads.views.logs import build_line_link
 
@@ -40,6 +40,22 @@ def test_it_opens_at_the_end_and_goes_up_to_the_start(bob: Client, workload: Wor
         head, items = window(bob, workload, log=log.pk, before=head["start"])
         found = texts(items) + found
     assert found == [f"line {number}" for number in range(1234)]
+
+
+@pytest.mark.parametrize(
+    ("state", "missing"),
+    [
+        (Log.State.COMPLETE, "The cluster was removed. Dropped. Full."),
+        (Log.State.CAPTURING, "Dropped. Full."),
+    ],
+)
+def test_a_download_says_first_what_was_not_captured(
+    workload: Workload, state: str, missing: str
+) -> None:
+    gaps = [{"at": "", "cause": cause, "offset": 0} for cause in ("Dropped.", "Dropped.", "Full.")]
+    log = a_log(workload, [b"text"], state=state, note="The cluster was removed.", gaps=gaps)
+    text = b"".join(plain_text.read_chunks(log, timestamps=False)).decode()
+    assert text == f"[Muster: {missing}]\ntext\n"
 
 
 def test_all_pods_are_merged_by_time(bob: Client, workload: Workload) -> None:

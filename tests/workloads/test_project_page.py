@@ -121,11 +121,17 @@ IN_LOGS = "Its page says which pod failed first, and the line of its log."
 
 
 def fails(cast: Cast, *codes: int) -> None:
-    """Create a workload whose workers ended with these exit codes."""
+    """Create a workload whose workers ended with these exit codes; one without pods is refused."""
     job = {"kind": "PyTorchJob", "metadata": {"name": "j", "uid": "j"}}
     reason = "Job broken has failed because it has reached the specified backoff limit"
     workload = a_workload(
-        cast.team_a, "broken", status="Failed", reason=reason, job=job, ended_at=timezone.now()
+        cast.team_a,
+        "broken",
+        status="Failed",
+        reason=reason,
+        job=job,
+        ended_at=timezone.now(),
+        ended=f"{len(codes)} ended" if codes else "",
     )
     for index, code in enumerate(codes):
         data = objects.ended_pod("worker", index, code=code, owner="j")
@@ -146,6 +152,13 @@ def test_where_several_pods_failed_it_says_where_to_read_which_was_first(cast: C
     shown = page(cast, cast.bob)
     assert "it has reached the specified backoff limit" in shown
     assert IN_LOGS in shown
+
+
+def test_what_failed_without_pods_has_no_log_to_look_into(cast: Cast) -> None:
+    fails(cast)
+    shown = page(cast, cast.bob)
+    assert "it has reached the specified backoff limit" in shown
+    assert IN_LOGS not in shown
 
 
 def test_what_is_not_known_of_its_gpus_is_called_unknown(cast: Cast) -> None:

@@ -43,10 +43,19 @@ def test_all_logs_together_are_bounded(client: Client, workload: Workload) -> No
     assert head["notes"] == [remote_logs.PART_NOTE.format(remote_logs.MOST_LINES // LOGS)]
 
 
+def test_a_node_that_is_away_hides_no_logs_of_others(client: Client, workload: Workload) -> None:
+    with FaultServer(refusal(500, "InternalError"), give_line) as server:
+        serve_cluster(workload, server)
+        head, lines = window(client, workload, attempt=1)
+    assert texts(lines) == ["of the cluster"] * (LOGS - 1)
+    assert any("The cluster does not give it either" in note for note in head["notes"])
+
+
+@pytest.mark.parametrize("status", [429, 503])
 def test_a_cluster_that_is_away_is_not_asked_for_each_log(
-    client: Client, workload: Workload
+    client: Client, workload: Workload, status: int
 ) -> None:
-    with FaultServer(refusal(503, "ServiceUnavailable")) as server:
+    with FaultServer(refusal(status, "ServiceUnavailable")) as server:
         serve_cluster(workload, server)
         head, _ = window(client, workload, attempt=1)
         asked = {request.path for request in server.requests}

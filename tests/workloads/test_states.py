@@ -280,7 +280,9 @@ def test_pods_that_end_because_kueue_took_the_quota_back_are_no_damage(before: S
         before,
         "It is suspended: its last pods are ending.",
     )
-    assert derive_status(job, [], before=before).reason == HELD_BY_KUEUE
+    for rest in ([], [pod("master", phase="Succeeded")], [pod("master", phase="Failed")]):
+        derived = derive_status(job, rest, before=before)
+        assert (derived.status, derived.reason) == (Status.PENDING, HELD_BY_KUEUE)
 
 
 @settings(max_examples=200)

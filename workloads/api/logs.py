@@ -73,7 +73,7 @@ class LogsView(ApiView):
             ),
         ],
         responses={(200, "text/plain"): OpenApiResponse(schemas.TEXT)}
-        | schemas.error_responses(400, 401, 404, 429),
+        | schemas.error_responses(400, 401, 404, 429, 503),
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID, pod_name: str) -> StreamingHttpResponse:

@@ -9,7 +9,7 @@ _HOST_LABEL = "kubernetes.io/hostname"
 
 
 def check_volumes(spec: Spec, cluster: Cluster) -> FitCheck | None:
-    """Return that pods would share a new claim of one node; None where none would.
+    """Return a warning where several pods would share a new claim of one node, else None.
 
     One query where they may.
     """

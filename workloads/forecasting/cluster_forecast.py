@@ -19,7 +19,7 @@ from workloads.forecasting.margins import load_margins
 from workloads.forecasting.played_state import load_played_state
 from workloads.forecasting.simulator_process import SimulatorFailed, simulate_apart
 from workloads.forecasting.submissions import load_past_submissions
-from workloads.forecasting.unplayed_devices import load_unplayed
+from workloads.forecasting.unplayed_devices import load_ids_with_unplayed_devices
 from workloads.models import (
     MOST_FORECASTS,
     ClusterForecast,
@@ -34,6 +34,8 @@ MOST_AGE = timedelta(minutes=3)
 """After so long a cluster is played forward anew, though nothing changed but the time."""
 STALE_AFTER = timedelta(minutes=3)
 """For how long a cluster's last answer tells what it has."""
+MOST_SKEW = timedelta(minutes=1)
+"""How far the clocks of two machines may differ; one that is further ahead was set back since."""
 LONGEST_CLAIM = timedelta(seconds=150)
 """For how long a cluster is one process's to play forward: longer than the simulator runs."""
 TOO_LARGE = (
@@ -74,7 +76,7 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
     fingerprint = compute_fingerprint(cluster)
     is_of_now = before is not None and before.fingerprint == fingerprint
     # One of a time to come was made before the clock was set back.
-    if before is not None and is_of_now and timedelta() <= now - before.computed_at < MOST_AGE:
+    if before is not None and is_of_now and -MOST_SKEW <= now - before.computed_at < MOST_AGE:
         return False
     if not journal.claim_forecast(cluster.pk, now, now + LONGEST_CLAIM):
         return False
@@ -128,7 +130,7 @@ def _build_updates(
     margins = load_margins(cluster.pk, now)
     shown = WorkloadForecast.objects.filter(workload__cluster=cluster).in_bulk()
     kept = _load_kept_records(cluster)
-    unplayed = load_unplayed(workloads)
+    unplayed = load_ids_with_unplayed_devices(workloads)
     updates = []
     for workload in workloads:
         is_unplayed = workload.pk in unplayed

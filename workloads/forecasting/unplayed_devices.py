@@ -22,7 +22,7 @@ def find_unplayed_device(spec: Spec) -> str:
     return next(filter(is_gpu_resource, names), "")
 
 
-def load_unplayed(workloads: Iterable[Workload]) -> Collection[uuid.UUID]:
+def load_ids_with_unplayed_devices(workloads: Iterable[Workload]) -> Collection[uuid.UUID]:
     """Load which of these workloads ask for such devices. One query."""
     rows = Workload.objects.filter(pk__in=[each.pk for each in workloads]).order_by()
     # A master may ask for others than its workers.

@@ -59,8 +59,9 @@ def claim_forecast(cluster_id: uuid.UUID, now: datetime, until: datetime) -> boo
     Of one that was never forecast two may: there is no row to claim yet. One statement.
     """
     rows = ClusterForecast.objects.filter(pk=cluster_id)
-    # One that ends later than this one would is of before the clock was set back.
-    is_free = Q(claimed_until=None) | Q(claimed_until__lte=now) | Q(claimed_until__gt=until)
+    # One that ends much later than this one would is of before the clock was set back.
+    longest = until + (until - now)
+    is_free = Q(claimed_until=None) | Q(claimed_until__lte=now) | Q(claimed_until__gt=longest)
     return bool(rows.filter(is_free).update(claimed_until=until)) or not rows.exists()
 
 

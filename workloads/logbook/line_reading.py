@@ -9,6 +9,8 @@ from typing import Protocol
 LONGEST_LINE = 1 << 20
 """Bytes of one line that are kept. The rest is dropped, with a note in its place."""
 BLOCK_SIZE = 64 << 10
+LARGEST_BLOCK = 256 << 10
+"""Bytes of one read within a long line: a merged view holds as much of each of its logs."""
 _FIRST_BLOCK = 4 << 10
 """Bytes that nearly always contain the end of a line."""
 
@@ -35,8 +37,8 @@ def read_forward(
         if not data:
             return
         *lines, rest = (rest + data).split(b"\n")
-        # Ever more of a line that is longer than a block, or each block would copy all before it.
-        size = block if lines else 2 * size
+        # More of a line that is longer than a block, or each small block would copy all before it.
+        size = block if lines else min(2 * size, LARGEST_BLOCK)
         for line in lines:
             yield begin, line
             begin += len(line) + 1
@@ -60,7 +62,7 @@ def read_backward(
         # newline of the nearest line.
         first = data.find(b"\n", 0, -1) + 1 if begin else 0
         if begin and not first:
-            rest, end, size = data, begin, 2 * size
+            rest, end, size = data, begin, min(2 * size, LARGEST_BLOCK)
             continue
         size = block
         at = begin + len(data)

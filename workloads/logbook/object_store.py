@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
@@ -33,25 +34,33 @@ class StoreFailed(UserError):
 
     status = 503
 
-    def __init__(self) -> None:
+    def __init__(self, answer_status: int = 0) -> None:
+        self.answer_status = answer_status
+        """The HTTP status of the store's answer; 0 where none came."""
         super().__init__(
             "The object store that has ended logs does not answer as it should. Try again in a "
             "moment; if it goes on, an administrator finds the cause in what the console's "
             "processes say."
         )
 
+    @property
+    def is_away(self) -> bool:
+        """Whether any other request would fail as well, and wait as long for that."""
+        return self.answer_status == 0 or self.answer_status >= 500
+
 
 class StoredObject:
     """An object in the store, read by ranges. `bytes_read` counts what was read of it.
 
-    Raises StoreFailed.
+    It is empty once it was removed. Raises StoreFailed.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._object: Any = _get_storage().bucket.Object(_object_key(name))
-        with _explain_failures(name):
-            self._size: int = self._object.content_length
+        self._size = 0
+        with self._handle_removal():
+            self._size = self._object.content_length
         self.bytes_read = 0
 
     def size(self) -> int:
@@ -61,10 +70,22 @@ class StoredObject:
         last = min(offset + count, self._size) - 1
         if last < offset:
             return b""
-        with _explain_failures(self._name):
-            data: bytes = self._object.get(Range=f"bytes={offset}-{last}")["Body"].read()
+        data: bytes = b""
+        with self._handle_removal():
+            data = self._object.get(Range=f"bytes={offset}-{last}")["Body"].read()
         self.bytes_read += len(data)
         return data
+
+    @contextmanager
+    def _handle_removal(self) -> Iterator[None]:
+        """Make the object empty where the store has it no more: its retention may end any time."""
+        try:
+            with _explain_failures(self._name):
+                yield
+        except StoreFailed as failure:
+            if failure.answer_status != HTTPStatus.NOT_FOUND:
+                raise
+            self._size = 0
 
 
 def is_configured() -> bool:
@@ -145,7 +166,13 @@ def _explain_failures(name: str) -> Iterator[None]:
         yield
     except log_storage.load_error_types() as error:
         log.warning("the object store failed with %s: %s", name, error)
-        raise StoreFailed from error
+        raise StoreFailed(_get_answer_status(error)) from error
+
+
+def _get_answer_status(error: Exception) -> int:
+    """Return the HTTP status of the store's answer; 0 where none came."""
+    answer = getattr(error, "response", None) or {}
+    return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
 def _get_storage() -> Any:

@@ -81,6 +81,15 @@ def _find_note(log_file: OpenLog) -> str:
     return note if note == NOT_HERE or not is_growing else ""
 
 
+def _describe_missing_parts(log_file: OpenLog) -> str:
+    """Describe all that is missing of a log, in one line; "" where nothing is."""
+    row = log_file.log
+    # While a log is captured its note says only why that pauses.
+    note = row.note if row.state == Log.State.COMPLETE else ""
+    causes = [str(gap.get("cause", "")) for gap in row.gaps]
+    return " ".join(dict.fromkeys(filter(None, (_find_note(log_file), note, *causes))))
+
+
 def format_line(line: bytes, timestamps: bool) -> bytes:
     """Return a stored line for a program, with its newline."""
     return (line if timestamps else line[stamps.parse_stamp(line[:64])[1] :]) + b"\n"
@@ -91,7 +100,7 @@ def read_chunks(log: Log, timestamps: bool, size: int = CHUNK_SIZE) -> Iterator[
     pending: list[bytes] = []
     count = 0
     with open_log(log) as log_file:
-        if note := _find_note(log_file):
+        if note := _describe_missing_parts(log_file):
             pending.append(f"[Muster: {note}]\n".encode())
         for _, line in read_forward(log_file.source, 0):
             pending.append(format_line(line, timestamps))

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from http import HTTPStatus
 
 from clusters import connections
 from clusters.kube import calls
-from clusters.kube.errors import KubeError, Unavailable
+from clusters.kube.errors import AWAY_STATUSES, KubeError
 from workloads.logbook import log_files
 from workloads.logbook.index import LogIndex
 from workloads.logbook.log_files import NOT_HERE, MemorySource, OpenLog
@@ -32,22 +33,25 @@ def open_logs_anywhere(logs: Sequence[Log]) -> Iterator[list[OpenLog]]:
 
 
 def _fetch_ends(logs: Sequence[Log]) -> dict[int, OpenLog]:
-    """Fetch the ends of the logs of one workload, by the log's id; none once one has no answer.
+    """Fetch the ends of the logs of one workload, by the log's id.
 
-    Each further one would wait as long.
+    None is asked for once the cluster gives no answer, or asks to wait.
     """
     ends: dict[int, OpenLog] = {}
     for log in logs:
         try:
             ends[log.pk] = _fetch_from_cluster(log, len(logs))
-        except Unavailable as error:
+        except KubeError as error:
             ends[log.pk] = _build_refused(log, error)
-            break
+            # Each further one would wait as long. Any other status may be of one node: its kubelet
+            # is away, and those of the other logs are not.
+            if error.status in (0, HTTPStatus.TOO_MANY_REQUESTS, *AWAY_STATUSES):
+                break
     return ends
 
 
 def _fetch_from_cluster(log: Log, log_count: int) -> OpenLog:
-    """Fetch the share of one of so many logs. Raises Unavailable."""
+    """Fetch the share of one of so many logs. Raises KubeError."""
     lines = max(1, MOST_LINES // log_count)
     row = (
         Workload.objects.select_related("project", "cluster")
@@ -60,23 +64,18 @@ def _fetch_from_cluster(log: Log, log_count: int) -> OpenLog:
         .values_list("run", flat=True)
         .first()
     )
-    try:
-        stream = calls.open_log(
-            connections.get_client(row.cluster),
-            row.project.namespace,
-            log.pod.name,
-            container=log.container,
-            tail=lines,
-            limit_bytes=MOST_BYTES // log_count,
-            previous=newest == log.run + 1,
-            timestamps=True,
-        )
-        with stream:
-            data = b"".join(stream)
-    except Unavailable:
-        raise
-    except KubeError as error:
-        return _build_refused(log, error)
+    stream = calls.open_log(
+        connections.get_client(row.cluster),
+        row.project.namespace,
+        log.pod.name,
+        container=log.container,
+        tail=lines,
+        limit_bytes=MOST_BYTES // log_count,
+        previous=newest == log.run + 1,
+        timestamps=True,
+    )
+    with stream:
+        data = b"".join(stream)
     source = MemorySource(data[: data.rfind(b"\n") + 1])
     return OpenLog(log, source, LogIndex(), PART_NOTE.format(lines))
 

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 0.05
 BATCH_SIZE = 500
+MAX_BATCHES = 20
+"""Batches of removed logs whose leftover files one run deletes; the rest is for the next hour."""
 TOO_OLD_NOTE = "It was removed because logs are kept for {:g} days after their end."
 NO_ROOM_NOTE = "It was removed to make room: {} MiB of logs are kept, and it was among the oldest."
 
@@ -59,14 +61,15 @@ def remove_old_logs(now: datetime | None = None) -> int:
     A removed log's row stays and says why. Also removes files without a workload.
     """
     options = settings.OPTIONS
-    _delete_rest()
+    deleter = _FileDeleter()
     limit = (now or timezone.now()) - timedelta(days=options.log_days)
     removed = 0
     while rows := list(_list_ended().filter(ended_at__lt=limit)[:BATCH_SIZE]):
-        removed += _remove_logs(rows, TOO_OLD_NOTE.format(options.log_days))
-    removed += make_room()[0]
+        removed += _remove_logs(rows, TOO_OLD_NOTE.format(options.log_days), deleter)
+    removed += _make_room(deleter)[0]
     _sweep_folders(log_paths.logs_root())
     object_store.move_ended_logs()
+    _delete_leftover_files(deleter)
     return removed
 
 
@@ -76,6 +79,10 @@ def make_room() -> tuple[int, int | None]:
     Return how many, and the bytes that a growing log may have, None for any size: where ended logs
     do not make enough room, each of those that grow has an equal share of all.
     """
+    return _make_room(_FileDeleter())
+
+
+def _make_room(deleter: "_FileDeleter") -> tuple[int, int | None]:
     limit = settings.OPTIONS.log_bytes
     here = Log.objects.exclude(state=Log.State.REMOVED)
     removed = 0
@@ -90,7 +97,7 @@ def make_room() -> tuple[int, int | None]:
                 break
             chosen.append(row)
             excess -= row.size
-        removed += _remove_logs(chosen, NO_ROOM_NOTE.format(limit >> 20))
+        removed += _remove_logs(chosen, NO_ROOM_NOTE.format(limit >> 20), deleter)
     if excess <= 0:
         return removed, None
     return removed, limit // max(1, here.filter(state=Log.State.CAPTURING).count())
@@ -103,7 +110,7 @@ def _list_ended() -> QuerySet[Log]:
     )
 
 
-def _remove_logs(rows: Iterable[Log], note: str) -> int:
+def _remove_logs(rows: Iterable[Log], note: str, deleter: "_FileDeleter") -> int:
     """Mark the rows as removed, then delete the files. Return how many were still here.
 
     In this order because a file that a crash leaves behind is deleted later, but a row without its
@@ -116,45 +123,69 @@ def _remove_logs(rows: Iterable[Log], note: str) -> int:
         .filter(pk__in=[row.pk for row in chosen])
         .update(state=Log.State.REMOVED, note=note)
     )
-    _delete_logs(chosen)
+    deleter.delete_files(chosen)
     return removed
 
 
-def _delete_rest() -> None:
-    """Delete the files of removed logs that a crash, or an object store that was away, left."""
+def _delete_leftover_files(deleter: "_FileDeleter") -> None:
+    """Delete the files of removed logs that a crash, or a disk or store that failed, left."""
     left = Log.objects.filter(state=Log.State.REMOVED).exclude(path="").order_by("id")
-    while (rows := list(left[:BATCH_SIZE])) and _delete_logs(rows):
-        pass
+    last = 0
+    for _ in range(MAX_BATCHES):
+        rows = list(left.filter(id__gt=last)[:BATCH_SIZE])
+        if not rows:
+            return
+        deleter.delete_files(rows)
+        last = rows[-1].pk
 
 
-def _delete_logs(rows: Iterable[Log]) -> bool:
-    """Delete the files of removed logs, and their paths from the rows. Return whether all are gone.
+class _FileDeleter:
+    """Deletes the files of removed logs. Once the object store gives no answer, it is left alone.
 
-    Where the object store fails, the paths stay, and say what is still to be deleted.
+    Else each log would wait for it.
     """
-    chosen = [row for row in rows if row.path]
-    # Those of this machine first: their room is wanted, whatever the store says.
-    for row in chosen:
-        _delete_files(log_paths.local_path(row.path))
-    deleted = []
+
+    def __init__(self) -> None:
+        self._is_store_away = False
+
+    def delete_files(self, rows: Iterable[Log]) -> None:
+        """Delete the logs' files, and their paths from the rows.
+
+        Where that fails, the path stays, and says what is still to be deleted.
+        """
+        chosen = [row for row in rows if row.path]
+        # Those of this machine first: their room is wanted, whatever the store says.
+        not_here = [row for row in chosen if _delete_local_files(log_paths.local_path(row.path))]
+        deleted = [row.pk for row in not_here if self._delete_stored_files(row.path)]
+        if len(deleted) < len(chosen):
+            log.warning("the files of %d removed logs are left", len(chosen) - len(deleted))
+        Log.objects.filter(pk__in=deleted).update(path="")
+
+    def _delete_stored_files(self, path: str) -> bool:
+        if self._is_store_away:
+            return False
+        try:
+            object_store.remove_log(path)
+        except object_store.StoreFailed as failure:
+            self._is_store_away = failure.is_away
+            return False
+        return True
+
+
+def _delete_local_files(path: Path) -> bool:
+    """Delete a log's file, its index, and folders that become empty. Return False if it fails."""
     try:
-        for row in chosen:
-            object_store.remove_log(row.path)
-            deleted.append(row.pk)
-    except object_store.StoreFailed:
-        log.warning("%d removed logs are left in the object store", len(chosen) - len(deleted))
-    Log.objects.filter(pk__in=deleted).update(path="")
-    return len(deleted) == len(chosen)
-
-
-def _delete_files(path: Path) -> None:
-    for each in (path, log_paths.index_path(path)):
-        each.unlink(missing_ok=True)
+        for each in (path, log_paths.index_path(path)):
+            each.unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("the file of a removed log cannot be deleted: %s", error)
+        return False
     for folder in (path.parent, path.parent.parent):
         try:
             folder.rmdir()
         except OSError:
-            return
+            break
+    return True
 
 
 def _sweep_folders(root: Path) -> None:

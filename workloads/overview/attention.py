@@ -173,10 +173,15 @@ def load_troubles(rows: InProject, most: int = MOST_TROUBLED) -> Troubles:
 def load_last_failed(rows: InProject, most: int = MOST_FAILED) -> Sequence[FailedWorkload]:
     """Load those that failed last, the last first."""
     failed = rows.filter(status=Status.FAILED.value, ended_at__isnull=False)
-    workloads = _load_rows(failed, ("-ended_at", "-id"), most, "job")
+    workloads = _load_rows(failed, ("-ended_at", "-id"), most, "job", "ended")
     diagnoses = diagnose_failed_workloads(workloads)
     return [
-        FailedWorkload(each, diagnoses.get(each.pk), is_in_logs=each.pk not in diagnoses)
+        # One that had no pods, as it was refused, has no logs.
+        FailedWorkload(
+            each,
+            diagnoses.get(each.pk),
+            is_in_logs=each.pk not in diagnoses and bool(each.ended),
+        )
         for each in workloads
     ]
 

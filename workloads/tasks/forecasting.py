@@ -13,7 +13,7 @@ from clusters.tasks import claim_task
 from console.celery import step
 from workloads import journal
 from workloads.forecasting import forecast_cluster
-from workloads.forecasting.cluster_forecast import STALE_AFTER
+from workloads.forecasting.cluster_forecast import MOST_SKEW, STALE_AFTER
 from workloads.models import FORECAST_AGE, ClusterForecast
 
 log = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ def _is_resting(cluster: Cluster, now: datetime) -> bool:
     rest = max(_find_rest(last.took_seconds), REST_OF_FAILED if last.trouble else 0.0)
     ends_at = last.computed_at + timedelta(seconds=last.took_seconds + rest)
     # One that begins in a time to come is of before the clock was set back.
-    return rest > 0 and last.computed_at <= now < ends_at
+    return rest > 0 and last.computed_at - MOST_SKEW <= now < ends_at
 
 
 def _find_rest(took: float) -> float:

@@ -108,7 +108,7 @@ class Session:
             page = {**(query or {}), "limit": size, **({"offset": offset} if offset else {})}
             answer = self.request(route, query=page, patience=patience, **arguments)
             value = answer.parse()
-            items = value.get(name or "items", []) if isinstance(value, dict) else value
+            items = value.get(name or "items") if isinstance(value, dict) else value
             if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
                 raise self._build_misunderstanding(answer, route, arguments)
             # A list that knows no pages answers with all that there are.
@@ -118,7 +118,11 @@ class Session:
             following = (
                 answer.headers.get(NEXT_HEADER) if isinstance(value, list) else value.get("next")
             )
-            if following is None or int(following) <= offset:
+            if following is None:
+                return
+            if not str(following).isdecimal():
+                raise self._build_misunderstanding(answer, route, arguments)
+            if int(following) <= offset:
                 return
             offset = int(following)
 
