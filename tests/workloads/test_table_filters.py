@@ -143,11 +143,20 @@ def test_pages_by_long_images_follow_each_other(cast: Cast) -> None:
     "query",
     [
         *("cpu_from=many", "cpu_from=-1", "cpu_from=1e99", "cpu_from=nan", "cpu_from=sNaN"),
-        *("started_from=2026-13-01", "priority=urgent", "preemptible=perhaps", "cpu_from="),
+        *("started_from=2026-13-01", "priority=urgent", "preemptible=perhaps"),
     ],
 )
 def test_what_no_filter_can_be_is_left_out(cast: Cast, two: None, query: str) -> None:
-    assert list_names(cast.vera, query) == ["big", "small"]
+    """The page says so, a file is not made."""
+    client = Client()
+    client.force_login(cast.vera)
+    shown = client.get(f"/workloads?{query}").content.decode()
+    assert all(f">{name}<" in shown for name in ("big", "small"))
+    assert client.get(f"/workloads.csv?{query}").status_code == 400
+
+
+def test_a_filter_that_is_empty_is_none(cast: Cast, two: None) -> None:
+    assert list_names(cast.vera, "cpu_from=") == ["big", "small"]
 
 
 def test_the_last_day_of_the_calendar_is_a_day(cast: Cast, two: None) -> None:
