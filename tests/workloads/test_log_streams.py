@@ -317,13 +317,13 @@ async def test_programs_that_wait_for_a_store_hold_up_no_live_log(
         released.wait()
         yield b"line\n"
 
-    async def read(answer: Any) -> bytes:
+    async def read_body(answer: Any) -> bytes:
         return b"".join([piece async for piece in answer.streaming_content])
 
     monkeypatch.setattr(logbook, "read_lines", wait_for_store)
     # More than a loop has threads of its own.
     answers = [await client.get(f"{address}&follow=true", headers=headers) for _ in range(40)]
-    reads = [asyncio.create_task(read(answer)) for answer in answers]
+    reads = [asyncio.create_task(read_body(answer)) for answer in answers]
     await asyncio.sleep(0)
     try:
         async with asyncio.timeout(30):
