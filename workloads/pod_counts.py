@@ -8,7 +8,8 @@ from enum import StrEnum
 import msgspec
 
 from clusters.job_kinds import RANK_0_ROLES
-from workloads.kube_objects import DATA_WORKER, PodView
+from workloads.kube_objects import DATA_WORKER
+from workloads.pod_views import PodView
 
 
 class Standing(StrEnum):

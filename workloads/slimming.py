@@ -19,11 +19,11 @@ from workloads.kube_objects import (
     GPU_MEMORY,
     LONGEST_TEXT,
     WAITS_FOR_DATA,
-    KeptObject,
     Object,
     nested_dict,
     nested_list,
 )
+from workloads.pod_views import KeptObject
 
 MOST_TEXT = 64 * 1024
 """Characters of text that `slim_object` keeps of one object."""

@@ -9,15 +9,12 @@ from workloads.kube_objects import (
     KUEUE_QUEUE,
     WAITS_FOR_DATA,
     Object,
-    PodView,
-    build_pod_view,
     clean_text,
     filter_own_pods,
     find_true_condition,
     int_or_zero,
     nested_dict,
     nested_list,
-    rank_pods,
 )
 from workloads.pod_counts import (
     PLACED,
@@ -28,6 +25,7 @@ from workloads.pod_counts import (
     count_pods,
     find_standing,
 )
+from workloads.pod_views import PodView, build_pod_view, rank_pods
 
 
 class Status(StrEnum):

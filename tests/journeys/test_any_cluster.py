@@ -14,9 +14,9 @@ from tests.journeys.made import CODE
 from tests.journeys.standin import Stage
 from tests.journeys.travelling import Journey
 from workloads import actions, logbook, tasks
-from workloads.kube_objects import build_pod_view
 from workloads.manifests import describe_unavailable
 from workloads.models import Log, Pod, Workload
+from workloads.pod_views import build_pod_view
 from workloads.queries.workload_diagnosis import diagnose_workload
 from workloads.specs import Framework, NewClaim
 from workloads.states import Status

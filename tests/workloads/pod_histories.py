@@ -21,16 +21,10 @@ from workloads import journal
 from workloads.journal import Observation
 from workloads.journal.status_derivation import find_status_before
 from workloads.journal.workload_updates import WorkloadUpdate
-from workloads.kube_objects import (
-    DATA_WORKER,
-    build_pod_view,
-    compute_rank,
-    is_data_worker,
-    is_own_pod,
-    nested_dict,
-)
+from workloads.kube_objects import DATA_WORKER, is_data_worker, is_own_pod, nested_dict
 from workloads.models import Pod, Workload
 from workloads.pod_counts import PodCounts, count_pods, find_standing
+from workloads.pod_views import build_pod_view, compute_rank
 from workloads.specs import DataDelivery
 from workloads.states import RESTING, Status, can_move, derive_status
 

@@ -22,7 +22,7 @@ from workloads.disruptions import (
     parse_event,
     parse_progress,
 )
-from workloads.kube_objects import build_pod_view
+from workloads.pod_views import build_pod_view
 
 AT = datetime(2026, 11, 20, 14, 2, 30, tzinfo=UTC)
 GROUP = "pg-train2-0b0e6d0c-1111-4222-8333-444455556666"

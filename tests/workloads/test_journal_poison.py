@@ -16,8 +16,8 @@ from tests.workloads.cluster_objects import ClusterObjects, jobs, pods
 from tests.workloads.objects import condition
 from workloads import journal
 from workloads.journal import Observation, bulk_sql
-from workloads.kube_objects import build_pod_view
 from workloads.models import Event, Pod, Workload
+from workloads.pod_views import build_pod_view
 from workloads.slimming import MOST_TEXT, slim_object
 from workloads.states import derive_status
 

@@ -13,7 +13,7 @@ from tests.workloads.objects import (
     queued_pod,
     starting_pod,
 )
-from workloads.kube_objects import build_pod_view, rank_pods
+from workloads.pod_views import build_pod_view, rank_pods
 
 
 def test_roles_and_ranks_of_other_frameworks() -> None:

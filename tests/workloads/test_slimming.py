@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.workloads import objects
-from workloads.kube_objects import build_pod_view, clean_text
+from workloads.kube_objects import clean_text
+from workloads.pod_views import build_pod_view
 from workloads.slimming import MOST_TEXT, SLIMMING_DECODER, slim_object
 from workloads.states import count_requested_pods
 

@@ -32,8 +32,8 @@ from tests.workloads.objects import (
     starting_pod,
 )
 from workloads import states
-from workloads.kube_objects import build_pod_view
 from workloads.pod_counts import Standing
+from workloads.pod_views import build_pod_view
 from workloads.states import (
     HELD_BY_KUEUE,
     DerivedStatus,

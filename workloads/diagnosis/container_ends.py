@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from workloads import quantities
 from workloads.diagnosis.causes import FailureCause
 from workloads.diagnosis.result import LOOK_INTO_LOG
-from workloads.kube_objects import ContainerExit, Object, PodView, nested_dict, nested_list
+from workloads.kube_objects import Object, nested_dict, nested_list
+from workloads.pod_views import ContainerExit, PodView
 
 TERM = 128 + signal.SIGTERM
 MORE_TIME = "Give it more time, or make the work smaller."

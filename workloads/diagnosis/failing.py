@@ -19,16 +19,8 @@ from workloads.diagnosis.missing_ranks import MissingRanks, find_missing_ranks
 from workloads.diagnosis.node_faults import FAULT_HELP, NodeFault
 from workloads.diagnosis.result import Diagnosis, build_sentence
 from workloads.diagnosis.starting import FETCHER_ADVICE
-from workloads.kube_objects import (
-    ContainerExit,
-    Object,
-    PodView,
-    build_pod_view,
-    filter_own_pods,
-    find_true_condition,
-    nested_dict,
-    rank_pods,
-)
+from workloads.kube_objects import Object, filter_own_pods, find_true_condition, nested_dict
+from workloads.pod_views import ContainerExit, PodView, build_pod_view, rank_pods
 
 SAME_CAUSE_WINDOW = timedelta(seconds=15)
 """Pods that end within this time of the first may share its cause: the clock does not tell which

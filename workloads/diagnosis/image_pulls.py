@@ -9,7 +9,8 @@ from decimal import Decimal
 from workloads import quantities
 from workloads.diagnosis.events import filter_events_about, find_newest, get_text, get_time
 from workloads.diagnosis.result import Diagnosis, build_sentence
-from workloads.kube_objects import ContainerWait, Object, PodView
+from workloads.kube_objects import Object
+from workloads.pod_views import ContainerWait, PodView
 
 IMAGE_REASONS = frozenset(
     (

@@ -8,7 +8,8 @@ from workloads.diagnosis.events import filter_events_about, find_newest, get_tex
 from workloads.diagnosis.image_pulls import IMAGE_REASONS, diagnose_image, diagnose_pull
 from workloads.diagnosis.result import LOOK_INTO_LOG, Diagnosis, build_sentence
 from workloads.diagnosis.volumes import LATER_REASONS, diagnose_mounts
-from workloads.kube_objects import ContainerWait, Object, PodView
+from workloads.kube_objects import Object
+from workloads.pod_views import ContainerWait, PodView
 
 CONFIGURATION_REASONS = frozenset(("CreateContainerConfigError",))
 CREATION_REASONS = frozenset(

@@ -17,15 +17,8 @@ from workloads.diagnosis.node_shortage import diagnose_by_nodes
 from workloads.diagnosis.queue_refusals import SchedulingRefusal, diagnose_by_queues, list_refusals
 from workloads.diagnosis.result import STARTS_BY_ITSELF, Diagnosis, build_sentence
 from workloads.diagnosis.volumes import diagnose_claims, diagnose_first_consumer
-from workloads.kube_objects import (
-    Object,
-    PodView,
-    build_pod_view,
-    int_or_zero,
-    nested_dict,
-    nested_list,
-    rank_pods,
-)
+from workloads.kube_objects import Object, int_or_zero, nested_dict, nested_list
+from workloads.pod_views import PodView, build_pod_view, rank_pods
 
 SCHEDULER_ADVICE = (
     "If this lasts for more than a minute, the cluster's scheduler may be missing or down: ask its "

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from workloads.diagnosis.events import find_newest, get_text
 from workloads.diagnosis.result import Diagnosis, build_sentence
-from workloads.kube_objects import Object, PodView, nested_dict
+from workloads.kube_objects import Object, nested_dict
+from workloads.pod_views import PodView
 
 MOUNT_REASONS = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
 LATER_REASONS = ("Pulling", "Pulled", "Created", "Started")

@@ -13,14 +13,8 @@ from enum import StrEnum
 import msgspec
 
 from workloads.cluster_texts import NAME, TAKER
-from workloads.kube_objects import (
-    BY_SCHEDULER,
-    DISRUPTIONS,
-    Object,
-    clean_text,
-    nested_dict,
-    nested_list,
-)
+from workloads.kube_objects import Object, clean_text, nested_dict, nested_list
+from workloads.pod_views import BY_SCHEDULER, DISRUPTIONS
 
 
 class Action(StrEnum):

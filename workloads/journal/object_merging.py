@@ -17,7 +17,6 @@ from workloads.journal.workload_updates import WorkloadUpdate
 from workloads.kube_objects import (
     DATA_WORKER,
     Object,
-    build_pod_view,
     clean_text,
     get_data_job_name,
     is_data_worker,
@@ -26,6 +25,7 @@ from workloads.kube_objects import (
 )
 from workloads.models import Pod
 from workloads.pod_counts import Standing, find_standing
+from workloads.pod_views import build_pod_view
 from workloads.states import RESTING, Status
 
 MOST_UNITS = Decimal(10**8)

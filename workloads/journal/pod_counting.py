@@ -13,17 +13,10 @@ from clusters.job_kinds import RANK_0_ROLES
 from workloads.journal import bulk_sql
 from workloads.journal.cluster_events import parse_moment
 from workloads.journal.workload_updates import WorkloadUpdate, find_share
-from workloads.kube_objects import (
-    DATA_WORKER,
-    Object,
-    build_pod_view,
-    compute_rank,
-    is_data_worker,
-    is_own_pod,
-    nested_dict,
-)
+from workloads.kube_objects import DATA_WORKER, Object, is_data_worker, is_own_pod, nested_dict
 from workloads.models import Pod, Workload
 from workloads.pod_counts import PodCounts, PodShare, Standing, decode_counts, find_standing
+from workloads.pod_views import build_pod_view, compute_rank
 from workloads.states import RESTING
 
 _JSON_DECODER = msgspec.json.Decoder(dict)

@@ -10,9 +10,10 @@ from django.db.models import F, Max, Min, OuterRef, Q, QuerySet, Subquery
 from workloads.journal.cluster_events import MAX_CLOCK_LAG, parse_moment, refine_moment
 from workloads.journal.object_merging import clamp_amount, clamp_bytes
 from workloads.journal.workload_updates import WorkloadUpdate
-from workloads.kube_objects import DATA_WORKER, describe_pod, nested_dict
+from workloads.kube_objects import DATA_WORKER, nested_dict
 from workloads.models import Desired, Event, Pod, Workload
 from workloads.pod_counts import ExamplePod, Standing
+from workloads.pod_views import describe_pod
 from workloads.states import (
     BY_ITSELF,
     RESTING,

@@ -13,9 +13,10 @@ from clusters.job_kinds import RANK_0_ROLES
 from workloads.journal import bulk_sql
 from workloads.journal.cluster_events import ClusterEvent
 from workloads.journal.observed_objects import ObservedObject
-from workloads.kube_objects import DATA_WORKER, KeptObject, Object
+from workloads.kube_objects import DATA_WORKER, Object
 from workloads.models import Attempt, Pod, Workload
 from workloads.pod_counts import PodCounts, PodShare, Standing, decode_counts
+from workloads.pod_views import KeptObject
 
 _DEFERRED_FIELDS = (
     "spec",

@@ -22,8 +22,9 @@ from workloads.diagnosis import (
     add_queue_position,
     diagnose_waiting,
 )
-from workloads.kube_objects import DATA_WORKER, KeptObject, Object
+from workloads.kube_objects import DATA_WORKER, Object
 from workloads.models import Event, Pod, Workload
+from workloads.pod_views import KeptObject
 from workloads.queries.node_capacity import CACHE_SECONDS, load_node_capacities
 from workloads.queries.queue_positions import load_queue_positions
 from workloads.states import ACTIVE, DATA_READY, Status, has_waited_for_data

@@ -10,8 +10,9 @@ from django.utils import timezone
 from projects.models import User
 from workloads import data_delivery, logbook
 from workloads.diagnosis import Diagnosis, NodeFault, diagnose_failure
-from workloads.kube_objects import DATA_WORKER, build_pod_view
+from workloads.kube_objects import DATA_WORKER
 from workloads.models import Log, Pod, RadarFinding, Workload
+from workloads.pod_views import build_pod_view
 from workloads.queries import waiting
 from workloads.queries.waiting import WAITING_STATUSES
 from workloads.radar import Kind
