@@ -35,9 +35,15 @@ def strip_names(text: str, namespace: str) -> str:
         ),
         text,
     )
-    found = TAKER.search(text)
-    if found is not None and found["namespace"] != namespace:
-        text = TAKER.sub(r"\g<before>another workload", text.partition("\n")[0])
+    if any(taker["namespace"] != namespace for taker in TAKER.finditer(text)):
+        text = TAKER.sub(
+            lambda taker: (
+                taker[0]
+                if taker["namespace"] == namespace
+                else f"{taker['before']}another workload"
+            ),
+            text.partition("\n")[0],
+        )
     return _LEAVER.sub(
         lambda leaver: (
             leaver[0] if leaver["namespace"] == namespace else f"{leaver['pods']}another workload"

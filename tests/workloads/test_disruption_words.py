@@ -126,6 +126,9 @@ def test_no_sentence_of_the_cluster_names_a_workload_of_another_namespace() -> N
         "It was preempted by another workload."
     )
     assert "train2" not in strip_names(f"{CONSOLIDATE} for workload muster-b/{GROUP}", "muster-a")
+    assert strip_names(
+        "Evicted by workload muster-a/own for workload muster-b/train3", "muster-a"
+    ) == ("Evicted by workload muster-a/own for another workload")
     assert strip_names("0/4 nodes are available", "muster-a") == "0/4 nodes are available"
 
 

@@ -72,6 +72,7 @@ def test_what_is_no_rules_is_refused(given_rules: object) -> None:
         ("workers", {"min": -1}, "min", "must be a whole number"),
         ("workers", {"required": True}, "required", "makes no sense"),
         ("image", {"min": 3}, "min", "makes no sense"),
+        ("image", {"min": 0}, "min", "makes no sense"),
         ("image", {"options": []}, "options", "list of 1 to 200"),
         ("image", {"options": ["x"] * (MOST_OPTIONS + 1)}, "options", "list of 1 to 200"),
         ("image", {"options": ["x" * 600]}, "options", "at most 512"),

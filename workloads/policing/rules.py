@@ -155,7 +155,9 @@ def _parse_rule(field: PolicyField, given: object, problems: list[RuleProblem]) 
     for attribute in given:
         if attribute not in ATTRIBUTE_WORDS:
             reader.add_problem("", f"{str(attribute)[:40]} is not something that a rule can say")
-        elif attribute not in field.attributes and given[attribute] not in (None, False):
+        elif attribute not in field.attributes and not (
+            given[attribute] is None or given[attribute] is False  # `in` takes 0 for False.
+        ):
             reader.add_problem(attribute, f"{ATTRIBUTE_WORDS[attribute]} makes no sense for it")
     kind = field.kind
     pairs = isinstance(kind, Pairs)
