@@ -79,23 +79,23 @@ def prepare_held_workloads(stage: Stage) -> Sequence[HeldWorkload]:
 
 def _list_pod_paths(connection: Connection, ids: Iterable[str]) -> dict[str, list[str]]:
     """Return the paths of the pods by workload; nothing until all of them exist."""
-    found = defaultdict(list)
+    paths_by_workload = defaultdict(list)
     for pod in connection.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]:
         metadata = pod["metadata"]
-        found[metadata["labels"].get("muster.dev/workload", "")].append(
+        paths_by_workload[metadata["labels"].get("muster.dev/workload", "")].append(
             f"/api/v1/namespaces/{NAMESPACE}/pods/{metadata['name']}"
         )
-    wanted = {id: sorted(found[id]) for id in ids}
+    wanted = {id: sorted(paths_by_workload[id]) for id in ids}
     return wanted if all(len(paths) == PODS for paths in wanted.values()) else {}
 
 
-def wait_until(what: Any, words: str) -> Any:
+def wait_until(condition: Any, words: str) -> Any:
     deadline = time.monotonic() + SETTLED_WITHIN
-    while not (given := what()):
+    while not (value := condition()):
         if time.monotonic() > deadline:
             raise SystemExit(f"it did not happen that {words}")
         time.sleep(0.1)
-    return given
+    return value
 
 
 def set_pod_ready(connection: Connection, path: str, *, up: bool) -> int:
@@ -156,28 +156,30 @@ def _measure_pages(
         f"pod change to the browser, {title}", lags, 99, aim=Aim(500) if pages > 1 else None
     )
     if clients is not None:
-        heard = [
+        client_lags = [
             compute_lags(sent, map(tuple, each))
             for each in json.loads(clients.collect().splitlines()[-1])
         ]
         _print_unseen(
-            f"{pages - 1} clients", [lag for lags in heard for lag in lags], sent * (pages - 1)
+            f"{pages - 1} clients",
+            [lag for lags in client_lags for lag in lags],
+            sent * (pages - 1),
         )
         figures.add_percentiles(
             f"pod change to {pages - 1} clients, {title}",
-            [lag for lags in heard for lag in lags],
+            [lag for lags in client_lags for lag in lags],
             99,
             aim=Aim(500),
         )
         figures.add(
             f"pod change to the last of {pages - 1} clients, median ms",
-            sorted(max(each) for each in zip(*heard, strict=False))[len(sent) // 2],
+            sorted(max(each) for each in zip(*client_lags, strict=False))[len(sent) // 2],
         )
 
 
-def _print_unseen(who: str, lags: Sequence[float], sent: Sequence[object]) -> None:
+def _print_unseen(observer: str, lags: Sequence[float], sent: Sequence[object]) -> None:
     if len(lags) < len(sent):
-        print(f"  {who}: {len(sent) - len(lags)} of {len(sent)} changes were not seen")
+        print(f"  {observer}: {len(sent) - len(lags)} of {len(sent)} changes were not seen")
 
 
 def _change_pods(
@@ -203,12 +205,12 @@ def _change_pods(
 
 def compute_lags(sent: Sequence[tuple[int, str, str]], rows: Iterable[Any]) -> list[float]:
     """Return the milliseconds from each change to the first later row that shows it."""
-    seen = defaultdict(list)
+    arrivals = defaultdict(list)
     for at, id, text in rows:
-        seen[id, text].append(at)
+        arrivals[id, text].append(at)
     lags = []
     for at, id, text in sent:
-        times = seen[id, text]
+        times = arrivals[id, text]
         place = bisect.bisect_left(times, at)
         if place < len(times):
             lags.append((times[place] - at) / 1e6)
@@ -245,14 +247,14 @@ def measure_folding(figures: Figures, stage: Stage, count: int) -> None:
     workload = prepare_held_workloads(stage)[0]
     with Connection(stage.api) as connection:
         template = connection.request("GET", workload.pods[0]).decode()
-    found = stage.run_inside("measure_folding", str(count), given=template)
+    answer = stage.run_inside("measure_folding", str(count), input_text=template)
     figures.add(
-        "pod changes taken in, a second", found["a_second"], FOLDED[bool(stage.database_url)]
+        "pod changes taken in, a second", answer["a_second"], FOLDED[bool(stage.database_url)]
     )
     figures.add(
-        "pod changes taken in, a second of the follower's processor time", found["a_busy_second"]
+        "pod changes taken in, a second of the follower's processor time", answer["a_busy_second"]
     )
-    figures.add("pod changes taken in, ms for a batch of 200, median", found["batch_ms"])
+    figures.add("pod changes taken in, ms for a batch of 200, median", answer["batch_ms"])
 
 
 def measure_steady_load(figures: Figures, stage: Stage, count: int) -> None:
@@ -280,11 +282,11 @@ def measure_steady_load(figures: Figures, stage: Stage, count: int) -> None:
         for path in paths:
             set_pod_ready(connection, path, up=True)
     samples = json.loads(looker.collect().splitlines()[-1])
-    known = [version for _, version in samples]
+    versions = [version for _, version in samples]
     lags = [
         (samples[place][0] - at) / 1e6
         for at, version in sent
-        if (place := bisect.bisect_left(known, version)) < len(samples)
+        if (place := bisect.bisect_left(versions, version)) < len(samples)
     ]
     _print_unseen("the database", lags, sent)
     figures.add("pod changes at the API, a second", len(sent) / took)

@@ -75,17 +75,19 @@ def measure_changes(bench: Bench) -> None:
         add_memory(bench, follower, memory, f"changes, workloads of {bench.pods_per_workload}")
 
 
-def add_lags(bench: Bench, what: str, lags: Lags, rate: int, busy: float) -> None:
+def add_lags(bench: Bench, title: str, lags: Lags, rate: int, busy: float) -> None:
     """Add the figures of changes at one rate, and their record."""
     figures, is_aimed, is_folded = bench.figures, rate == AIMED_RATE, rate == FOLDED_RATE
-    figures.add(f"{what}: changes at the API, a second", lags.sent)
-    figures.add(f"{what}: changes that came, %", lags.came, ALL)
-    figures.add_percentiles(f"{what}: to the raw watch", lags.raw, 99)
-    figures.add_percentiles(f"{what}: to the row", lags.database, 99, aim=LAG if is_aimed else None)
-    figures.add(f"{what}: row in raw watches, p50", lags.ratio, RATIO if is_aimed else None)
-    figures.add(f"{what}: pace beside the API's, %", lags.pace, FOLDED if is_folded else None)
-    figures.add(f"{what}: processor of follow, ms a change", busy)
-    record = {"what": what, "pods_per_workload": bench.pods_per_workload, "rate": rate}
+    figures.add(f"{title}: changes at the API, a second", lags.sent)
+    figures.add(f"{title}: changes that came, %", lags.came, ALL)
+    figures.add_percentiles(f"{title}: to the raw watch", lags.raw, 99)
+    figures.add_percentiles(
+        f"{title}: to the row", lags.database, 99, aim=LAG if is_aimed else None
+    )
+    figures.add(f"{title}: row in raw watches, p50", lags.ratio, RATIO if is_aimed else None)
+    figures.add(f"{title}: pace beside the API's, %", lags.pace, FOLDED if is_folded else None)
+    figures.add(f"{title}: processor of follow, ms a change", busy)
+    record = {"what": title, "pods_per_workload": bench.pods_per_workload, "rate": rate}
     for name, times in (("raw", lags.raw), ("row", lags.database)):
         for percent in (50, 99):
             record |= {f"{name}_p{percent}": round(pick_percentile(times, percent), 1)}
@@ -118,11 +120,11 @@ def change_pods(
     took = time.monotonic() - began
     arrived = _index_arrivals(json.loads(looker.collect().splitlines()[-1]))
     gave_up = time.time_ns()
-    heard = _index_arrivals(json.loads(raw.collect().splitlines()[-1]))
+    raw_arrivals = _index_arrivals(json.loads(raw.collect().splitlines()[-1]))
     replies = [at for _, _, at in sent]
     last = max(arrived.get(change[:2], gave_up) for change in sent)
     return Lags(
-        compute_lags(sent, heard, gave_up),
+        compute_lags(sent, raw_arrivals, gave_up),
         compute_lags(sent, arrived, gave_up),
         100 * sum(change[:2] in arrived for change in sent) / len(sent),
         len(sent) / took,
@@ -172,15 +174,17 @@ def measure_logs(bench: Bench) -> None:
             before = sum(each.processor_seconds for each in processes)
             lags = change_pods(bench, rate, seconds, config)
             busy = sum(each.processor_seconds for each in processes) - before
-            what = f"{rate}/s with {streams} logs, workloads of {bench.pods_per_workload}"
-            add_lags(bench, what, lags, rate, busy * 1000 / len(lags.database))
+            title = f"{rate}/s with {streams} logs, workloads of {bench.pods_per_workload}"
+            add_lags(bench, title, lags, rate, busy * 1000 / len(lags.database))
         for each in processes:
             bench.figures.add(f"memory of {each.name}, with logs, most RSS MiB", each.peak_resident)
         name = " and ".join(each.name for each in processes)
         bench.figures.add(f"memory of {name}, with logs, RSS MiB", memory.resident, TOGETHER)
         bench.figures.add(f"memory of {name}, with logs, PSS MiB", memory.share, TOGETHER)
-    told = json.loads(proxy.collect().splitlines()[-1])
-    bench.figures.add("logs that were streamed at once", told["logs"], Aim(streams, at_least=True))
+    report = json.loads(proxy.collect().splitlines()[-1])
+    bench.figures.add(
+        "logs that were streamed at once", report["logs"], Aim(streams, at_least=True)
+    )
     _lead_straight(bench)
 
 
@@ -224,11 +228,11 @@ def measure_storm(bench: Bench) -> None:
         before = follower.processor_seconds
         lags = change_pods(bench, STORM_PODS_RATE, seconds, config, paths)
         busy = follower.processor_seconds - before
-        came = json.loads(looker.collect().splitlines()[-1])
+        arrivals = json.loads(looker.collect().splitlines()[-1])
         gave_up = time.time_ns()
-        told = json.loads(proxy.collect().splitlines()[-1])
+        report = json.loads(proxy.collect().splitlines()[-1])
         figures = bench.figures
-        figures.add("storm: events sent, a second", told["storm"] / seconds)
+        figures.add("storm: events sent, a second", report["storm"] / seconds)
         figures.add("storm: processor of follow, s a second", busy / seconds)
         figures.add_percentiles("storm: others' changes to the raw watch", lags.raw, 99)
         figures.add_percentiles(
@@ -236,7 +240,7 @@ def measure_storm(bench: Bench) -> None:
         )
         figures.add_percentiles(
             "storm: others' events to the row",
-            [(came.get(text, gave_up) - due) / 1e6 for text, due in told["others"].items()],
+            [(arrivals.get(text, gave_up) - due) / 1e6 for text, due in report["others"].items()],
             99,
             aim=STORM_LAG,
         )

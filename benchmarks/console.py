@@ -101,20 +101,20 @@ def main() -> int:
     parser.add_argument(
         "--only", action="append", choices=PARTS, help="one part of it; may be given more than once"
     )
-    given = parser.parse_args()
-    size = QUICK if given.quick else FULL
+    options = parser.parse_args()
+    size = QUICK if options.quick else FULL
     random.seed(7)
     # Told to end, it ends as it does by itself: with nothing left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before its end"))
     print(describe_machine())
     missed = []
-    for workloads in given.workloads or size.workloads:
-        database = "PostgreSQL" if given.database_url else "SQLite"
+    for workloads in options.workloads or size.workloads:
+        database = "PostgreSQL" if options.database_url else "SQLite"
         print(f"\n{workloads} workloads on {database} · load: {load_average()}")
         figures = Figures()
-        with start_stage(given.database_url) as stage:
+        with start_stage(options.database_url) as stage:
             prepare_stage(figures, stage, workloads, size.pods)
-            for name in given.only or PARTS:
+            for name in options.only or PARTS:
                 print(f" {name} · load: {load_average()}")
                 PARTS[name](figures, stage, size)
             measure_memory(figures, stage, "after the load")

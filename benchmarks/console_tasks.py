@@ -172,10 +172,10 @@ def measure_folding(count: str) -> Any:
         )
         times.append(time.monotonic() - began)
     took, busy = time.monotonic() - started, time.process_time() - busy
-    done = Pod.objects.filter(
+    completed_pods = Pod.objects.filter(
         workload__in=[each.pk for each in workloads], status="Completed", uid__startswith="bench"
     ).count()
-    assert done, "nothing was taken in"
+    assert completed_pods, "nothing was taken in"
     return {
         "a_second": len(frames) / took,
         "a_busy_second": len(frames) / busy,
@@ -242,12 +242,12 @@ def watch_versions(*workload_ids: str) -> Any:
     print("ready", flush=True)
     samples: list[tuple[int, int]] = []
     while not over.wait(LOOK):
-        found = (
+        versions = (
             Pod.objects.filter(workload__in=workload_ids)
             .order_by()
             .values_list("version", flat=True)
         )
-        newest = max((int(each) for each in found if each), default=0)
+        newest = max((int(each) for each in versions if each), default=0)
         if not samples or newest > samples[-1][1]:
             samples.append((time.time_ns(), newest))
     return samples

@@ -46,12 +46,12 @@ PARTS = ("busy", "computing", "gate", "transport")
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--parts", default=",".join(PARTS), help="what to measure")
-    given = parser.parse_args()
+    options = parser.parse_args()
     # Told to end, it ends as it does by itself: with nothing left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before its end"))
     print(describe_machine())
     figures = Figures()
-    parts = given.parts.split(",")
+    parts = options.parts.split(",")
     if "busy" in parts:
         measure_busy_share(figures)
     if "computing" in parts:
@@ -101,7 +101,7 @@ def run_training(workers: int, steps: int, *more: str) -> float:
         tempfile.TemporaryDirectory() as folder,
         run_workers(workers, options, Path(folder)) as environment,
     ):
-        done = subprocess.run(
+        process = subprocess.run(
             build_command(options),
             env=environment,
             capture_output=True,
@@ -109,11 +109,11 @@ def run_training(workers: int, steps: int, *more: str) -> float:
             timeout=PATIENCE,
             check=False,
         )
-    found = WAITED.search(done.stdout)
-    if done.returncode or not found:
-        raise SystemExit(f"the rank ended with {done.returncode}: {done.stderr[-2000:]}")
-    waited, whole = float(found[1]), float(found[2])
-    return 100 * (1 - waited / whole)
+    match = WAITED.search(process.stdout)
+    if process.returncode or not match:
+        raise SystemExit(f"the rank ended with {process.returncode}: {process.stderr[-2000:]}")
+    waited, total = float(match[1]), float(match[2])
+    return 100 * (1 - waited / total)
 
 
 def build_command(options: Sequence[str]) -> list[str]:

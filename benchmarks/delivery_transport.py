@@ -315,7 +315,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--scale", type=float, default=1.0, help="share of the elements")
     parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts")
-    given = parser.parse_args()
+    options = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {WINDOW} elements on their way")
     print(
         f"{'':6} {'transport':18} {'elements/s':>10} {'MB/s':>8} {'of socket':>9} {'CPU s/GB':>9}"
@@ -325,7 +325,7 @@ def main() -> int:
         if importlib.util.find_spec(package) is None:
             print(f"{name} is skipped: {package} is not installed")
     for label, size in SIZES.items():
-        best = measure_all(size, count_elements(size, given.scale), given.rounds)
+        best = measure_all(size, count_elements(size, options.scale), options.rounds)
         socket_copy = best["plain socket copy"]
         assert socket_copy is not None, "a plain socket stands still"
         plain = socket_copy.megabytes

@@ -39,7 +39,7 @@ TO_RUN, TO_RESUME, TO_GROW, SAME = Aim(15), Aim(20), Aim(90), Aim(1)
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3, help="how often the GPUs change hands")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     # Told to end, it ends as it does by itself: with nothing left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before its end"))
     print(describe_machine())
@@ -50,7 +50,7 @@ def main() -> int:
         stage.wait(lambda: training.world() == 4, PATIENCE, training)
         # Before its first checkpoint it would begin anew.
         stage.wait(lambda: max(training.losses(), default=0) > EVERY, PATIENCE, training)
-        for number in range(1, given.rounds + 1):
+        for number in range(1, arguments.rounds + 1):
             print(f" round {number} · load: {load_average()}")
             measure_round(figures, stage, training, number)
         measure_training(figures, training)
@@ -74,18 +74,18 @@ def measure_round(figures: Figures, stage: ElasticStage, training: Training, num
         return len(moments) == 2
 
     wait(stage, are_both_there, training, rival)
-    what = f"round {number}"
+    title = f"round {number}"
     figures.add(
-        f"{what}: project-b submits -> its 2 pods run, s", moments["running"] - submitted, TO_RUN
+        f"{title}: project-b submits -> its 2 pods run, s", moments["running"] - submitted, TO_RUN
     )
     figures.add(
-        f"{what}: eviction -> project-a's next step with 2 pods, s",
+        f"{title}: eviction -> project-a's next step with 2 pods, s",
         moments["resumed"] - evicted,
         TO_RESUME,
     )
     ended = wait(stage, lambda: not rival.running(), training, rival)
     grown = wait(stage, lambda: training.world() == 4, training, rival)
-    figures.add(f"{what}: project-b ended -> a step with 4 pods, s", grown - ended, TO_GROW)
+    figures.add(f"{title}: project-b ended -> a step with 4 pods, s", grown - ended, TO_GROW)
     rival.remove()
 
 
@@ -97,8 +97,10 @@ def wait(stage: ElasticStage, condition: Callable[[], bool], *trainings: Trainin
 
 def measure_training(figures: Figures, training: Training) -> None:
     """Measure what the changes of hands cost, and whether it is the same training."""
-    lost = list(find_lost_steps(training.log()))
-    figures.add(f"most steps lost at once, of {len(lost)} interruptions", max(lost), Aim(EVERY))
+    lost_steps = list(find_lost_steps(training.log()))
+    figures.add(
+        f"most steps lost at once, of {len(lost_steps)} interruptions", max(lost_steps), Aim(EVERY)
+    )
     losses = training.losses()
     expected = train_uninterrupted(max(losses))
     differences = [abs(loss - expected[step]) for step, loss in losses.items()]

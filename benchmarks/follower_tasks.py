@@ -43,16 +43,17 @@ REST = 300_000_000
 WITHIN = 300.0
 
 
-def create_rows(given: Any) -> Any:
+def create_rows(parameters: Any) -> Any:
     """Create a cluster, and the row of a submitted workload for each that is given."""
     cluster, _ = Cluster.objects.update_or_create(
-        name=CLUSTER, defaults={"server": given["server"], "kubeconfig": given["kubeconfig"]}
+        name=CLUSTER,
+        defaults={"server": parameters["server"], "kubeconfig": parameters["kubeconfig"]},
     )
     department, _ = Department.objects.get_or_create(name="scale")
     owner, _ = User.objects.get_or_create(username="scale")
     projects: dict[str, Project] = {}
-    made = []
-    for each in given["workloads"]:
+    workloads = []
+    for each in parameters["workloads"]:
         project = projects.get(each["namespace"])
         if project is None:
             name = each["namespace"]
@@ -63,30 +64,31 @@ def create_rows(given: Any) -> Any:
                 "queue": name,
             }
             project = projects[name] = Project.objects.create(name=name, **fields)
-        made.append(_build_workload(each, project, owner))
+        workloads.append(_build_workload(each, project, owner))
     with transaction.atomic():
         position, _ = Position.objects.select_for_update().get_or_create(pk=1)
-        for workload in made:
+        for workload in workloads:
             position.value += 1
             workload.changed = position.value
-        Workload.objects.bulk_create(made, batch_size=500)
+        Workload.objects.bulk_create(workloads, batch_size=500)
         Attempt.objects.bulk_create(
-            [Attempt(workload=each, number=1, status=each.status) for each in made], batch_size=500
+            [Attempt(workload=each, number=1, status=each.status) for each in workloads],
+            batch_size=500,
         )
         Event.objects.bulk_create(
-            [Event(workload=each, attempt=1, kind="action", new=each.status) for each in made],
+            [Event(workload=each, attempt=1, kind="action", new=each.status) for each in workloads],
             batch_size=500,
         )
         position.save()
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    return len(made)
+    return len(workloads)
 
 
-def _build_workload(given: Mapping[str, Any], project: Project, owner: User) -> Workload:
-    spec = dataclasses.replace(build_spec(project, given["name"]), workers=given["size"] - 1)
+def _build_workload(entry: Mapping[str, Any], project: Project, owner: User) -> Workload:
+    spec = dataclasses.replace(build_spec(project, entry["name"]), workers=entry["size"] - 1)
     return Workload(
-        pk=uuid.UUID(given["id"]),
+        pk=uuid.UUID(entry["id"]),
         project=project,
         cluster_id=project.cluster_id,
         name=spec.name,
@@ -95,41 +97,41 @@ def _build_workload(given: Mapping[str, Any], project: Project, owner: User) -> 
         job_kind="kubeflow.org/v1/PyTorchJob",
         spec=encode_spec(spec),
         submitted_by=owner,
-        requested_pods=given["size"],
+        requested_pods=entry["size"],
     )
 
 
-def lead_cluster(given: Any) -> Any:
+def lead_cluster(parameters: Any) -> Any:
     """Replace the cluster's kubeconfig."""
     return Cluster.objects.filter(name=CLUSTER).update(
-        kubeconfig=given["kubeconfig"], followed_by="", followed_until=None
+        kubeconfig=parameters["kubeconfig"], followed_by="", followed_until=None
     )
 
 
-def add_clusters(given: Any) -> Any:
+def add_clusters(parameters: Any) -> Any:
     """Create a cluster for each kubeconfig."""
     Cluster.objects.bulk_create(
         Cluster(name=f"{OTHER_CLUSTERS}{number}", server=SERVER, kubeconfig=each)
-        for number, each in enumerate(given["kubeconfigs"])
+        for number, each in enumerate(parameters["kubeconfigs"])
     )
 
 
-def remove_clusters(given: Any) -> Any:
+def remove_clusters(parameters: Any) -> Any:
     """Delete the clusters that `add_clusters` has created."""
     Cluster.objects.filter(name__startswith=OTHER_CLUSTERS).delete()
 
 
-def count_silent_clusters(given: Any) -> Any:
+def count_silent_clusters(parameters: Any) -> Any:
     """Return how many clusters are known not to answer, after the given seconds at most."""
-    until = time.monotonic() + given["within"]
+    until = time.monotonic() + parameters["within"]
     while True:
-        found = Cluster.objects.exclude(unreachable_since=None).count()
-        if found >= given["wanted"] or time.monotonic() > until:
-            return found
+        count = Cluster.objects.exclude(unreachable_since=None).count()
+        if count >= parameters["wanted"] or time.monotonic() > until:
+            return count
         time.sleep(0.2)
 
 
-def wait_right(given: Any) -> Any:
+def wait_right(parameters: Any) -> Any:
     """Return when (ns since 1970) the database had exactly the given pods, by uid, in their newest
     versions.
 
@@ -137,7 +139,7 @@ def wait_right(given: Any) -> Any:
     measuring must not slow the follower down.
     """
     print("ready", flush=True)
-    wanted: dict[str, str] = given["versions"]
+    wanted: dict[str, str] = parameters["versions"]
     began = time.monotonic()
     position, at, rested = -1, 0, False
     while True:
@@ -163,26 +165,28 @@ def wait_right(given: Any) -> Any:
 
 def _count_wrong_rows(wanted: Mapping[str, str]) -> int:
     """Return how many rows are wrong, and how many there should not be."""
-    known = dict(Pod.objects.filter(vanished_at=None).order_by().values_list("uid", "version"))
-    return sum(known.get(uid) != version for uid, version in wanted.items()) + len(
-        known.keys() - wanted.keys()
+    stored_versions = dict(
+        Pod.objects.filter(vanished_at=None).order_by().values_list("uid", "version")
+    )
+    return sum(stored_versions.get(uid) != version for uid, version in wanted.items()) + len(
+        stored_versions.keys() - wanted.keys()
     )
 
 
-def mark_logs_kept(given: Any) -> Any:
+def mark_logs_kept(parameters: Any) -> Any:
     """Mark the logs of all pods as kept, but for those of so many pods; return how many are left.
 
     Pods that are only objects have none, and asking for them would be part of every figure.
     """
     pods = Pod.objects.filter(vanished_at=None)
-    read = list(pods.order_by("id").values_list("id", flat=True)[: given["but"]])
+    read = list(pods.order_by("id").values_list("id", flat=True)[: parameters["but"]])
     with transaction.atomic():
         Pod.objects.update(logs_kept=True)
         Pod.objects.filter(pk__in=read).update(logs_kept=False)
     return len(read)
 
 
-def watch_arrivals(given: Any) -> Any:
+def watch_arrivals(parameters: Any) -> Any:
     """Return when each change was seen in the database: [uid, version, ns since 1970].
 
     A line of the input for each change has its uid and its version. When the input has ended, what
@@ -206,7 +210,7 @@ def watch_arrivals(given: Any) -> Any:
         while not changes.empty():
             change = changes.get()
             if change is None:
-                until = time.monotonic() + given["patience"]
+                until = time.monotonic() + parameters["patience"]
             else:
                 pending.setdefault(keys[change[0]], []).append(change)
         began = time.monotonic()
@@ -221,7 +225,7 @@ def watch_arrivals(given: Any) -> Any:
 
 
 def _load_versions(pods: Sequence[int]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    versions: list[tuple[int, int]] = []
     with connection.cursor() as cursor:
         for first in range(0, len(pods), AT_ONCE):
             part = pods[first : first + AT_ONCE]
@@ -230,11 +234,11 @@ def _load_versions(pods: Sequence[int]) -> list[tuple[int, int]]:
                 f"SELECT id, version FROM workloads_pod WHERE id IN ({marks})",
                 part,
             )
-            found += [(pk, int(version)) for pk, version in cursor.fetchall()]
-    return found
+            versions += [(pk, int(version)) for pk, version in cursor.fetchall()]
+    return versions
 
 
-def watch_events(given: Any) -> Any:
+def watch_events(parameters: Any) -> Any:
     """Return when each event of a workload with this reason was seen: by its text, ns since
     1970.
     """
@@ -242,7 +246,7 @@ def watch_events(given: Any) -> Any:
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
     print("ready", flush=True)
     arrivals: dict[str, int] = {}
-    wanted = Event.objects.filter(workload=given["workload"], reason=given["reason"])
+    wanted = Event.objects.filter(workload=parameters["workload"], reason=parameters["reason"])
     while True:
         is_last = over.is_set()
         began = time.monotonic()

@@ -147,8 +147,8 @@ def play_world(job: tuple[World, int], effort: Effort) -> Played:
     samples: list[Sample] = []
     taken = 0.0
     for moment in replay.play(times):
-        made, seconds = sample_moment(moment, seed)
-        samples += made
+        new_samples, seconds = sample_moment(moment, seed)
+        samples += new_samples
         taken += seconds
     for sample in samples:
         start = replay.starts.get(sample.key, float("inf"))
@@ -273,24 +273,24 @@ def main() -> int:
     parser.add_argument("--histories", type=int, default=3, help="histories of each generator")
     parser.add_argument("--world", help="play the worlds alone whose name has this in it")
     parser.add_argument("--no-speed", action="store_true", help="only what was right")
-    given = parser.parse_args()
-    effort = QUICK if given.quick else WHOLE
+    options = parser.parse_args()
+    effort = QUICK if options.quick else WHOLE
     print(describe_machine())
     print(
         "mean wait: the project's, of those who waited longer than it has, less what it has; "
         "position: times the project's mean run length over its runs going on; Slurm: every run "
         "takes its limit. Starts and quantiles beyond a day count as a day."
     )
-    seeds = range(given.seed, given.seed + (1 if given.quick else given.histories))
+    seeds = range(options.seed, options.seed + (1 if options.quick else options.histories))
     worlds = [(make(seed, effort.submissions), seed) for make in GENERATORS for seed in seeds]
     folder = os.environ.get(TRACE_VARIABLE, "")
     if folder:
-        clusters = CLUSTERS[:1] if given.quick else CLUSTERS
+        clusters = CLUSTERS[:1] if options.quick else CLUSTERS
         worlds += [
-            (load_trace(Path(folder), effort.trace_days, node_gpus), given.seed)
+            (load_trace(Path(folder), effort.trace_days, node_gpus), options.seed)
             for node_gpus in clusters
         ]
-    chosen = [job for job in worlds if not given.world or given.world in job[0].name]
+    chosen = [job for job in worlds if not options.world or options.world in job[0].name]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         played = pool.map(partial(play_world, effort=effort), chosen)
         for _, group in groupby(played, key=lambda each: each.world):
@@ -300,9 +300,9 @@ def main() -> int:
             f"\nSKIPPED: Alibaba's trace. {TRACE_VARIABLE} does not name its folder "
             "(github.com/alibaba/clusterdata, cluster-trace-gpu-v2023)."
         )
-    if not given.no_speed:
+    if not options.no_speed:
         measure_precision()
-        measure_speed(is_quick=given.quick)
+        measure_speed(is_quick=options.quick)
     return 0
 
 

@@ -74,14 +74,14 @@ def main() -> int:
     parser.add_argument("--before", type=Path, metavar="FILE")
     parser.add_argument("--beside", type=Path, metavar="FILE", action="append", default=[])
     parser.add_argument("--rate", type=int, default=RATE, help="of the picture, changes a second")
-    given = parser.parse_args()
-    now = json.loads(given.file.read_text())
-    before = json.loads(given.before.read_text()) if given.before else None
-    PICTURE.write_text(draw_picture(now, before, given.rate))
+    options = parser.parse_args()
+    now = json.loads(options.file.read_text())
+    before = json.loads(options.before.read_text()) if options.before else None
+    PICTURE.write_text(draw_picture(now, before, options.rate))
     runs = [("", now)]
     if before is not None:
         runs.append(("before", before))
-    runs += [("", json.loads(each.read_text())) for each in given.beside]
+    runs += [("", json.loads(each.read_text())) for each in options.beside]
     replace_block(PAGE, build_table(runs))
     return 0
 
@@ -105,14 +105,14 @@ def build_table(runs: Sequence[tuple[str, Any]]) -> str:
 
 
 def _build_row(record: Record) -> str:
-    came = "" if record["came"] >= 100 else f" ({record['came']:.0f} % came)"
+    arrival_note = "" if record["came"] >= 100 else f" ({record['came']:.0f} % came)"
     logs = f" with {record['what'].split()[2]} logs" if " logs" in record["what"] else ""
     return " | ".join(
         (
             f"{record['pods_per_workload']:,}",
             f"{record['sent']:.0f}{logs}",
             f"{record['raw_p50']:.0f} and {record['raw_p99']:.0f} ms",
-            f"{record['row_p50']:.0f} and {record['row_p99']:,.0f} ms{came}",
+            f"{record['row_p50']:.0f} and {record['row_p99']:,.0f} ms{arrival_note}",
             f"{record['busy']:.2f} ms",
         )
     )

@@ -35,13 +35,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", type=int, default=10_000, help="pods of the listing")
     parser.add_argument("--database-url", default="", metavar="URL")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="muster-journal-") as data:
-        set_up_django(data, given.database_url)
+        set_up_django(data, options.database_url)
         for size in SIZES:
             report_changes(size)
-        report_listing(given.pods, 4)
-        report_listing(given.pods, 100)
+        report_listing(options.pods, 4)
+        report_listing(options.pods, 100)
     return 0
 
 
@@ -70,26 +70,34 @@ def report_changes(size: int) -> None:
     from workloads import journal
     from workloads.journal import Observation
 
-    made = Submitted(1, size)
-    record_pages(made, "starting")
+    workload_set = Submitted(1, size)
+    record_pages(workload_set, "starting")
     changed = [
-        [Observation("pod", made.decode_pod(0, number % size, "ready", version=number + 10))]
+        [
+            Observation(
+                "pod", workload_set.decode_pod(0, number % size, "ready", version=number + 10)
+            )
+        ]
         for number in range(CHANGES)
     ]
     flipped = [
-        [Observation("pod", made.decode_pod(0, number % size, phase, version=number + 1000))]
+        [
+            Observation(
+                "pod", workload_set.decode_pod(0, number % size, phase, version=number + 1000)
+            )
+        ]
         for number in range(CHANGES)
         for phase in ("starting" if number % 2 else "ready",)
     ]
     single = measure(
-        lambda: [journal.record_observations(made.cluster_id, each) for each in changed]
+        lambda: [journal.record_observations(workload_set.cluster_id, each) for each in changed]
     )
     batches = [
         [each for part in flipped[at : at + AT_ONCE] for each in part]
         for at in range(0, CHANGES, AT_ONCE)
     ]
     together = measure(
-        lambda: [journal.record_observations(made.cluster_id, each) for each in batches]
+        lambda: [journal.record_observations(workload_set.cluster_id, each) for each in batches]
     )
     print(
         f"a change among {size} pods: {single / CHANGES * 1e6:.0f} µs alone, "
@@ -100,10 +108,10 @@ def report_changes(size: int) -> None:
 
 def report_listing(pods: int, size: int) -> None:
     """Report the processor time of the first listing of so many pods, in workloads of this size."""
-    made = Submitted(pods // size, size)
-    pages = made.encode_pages("ready")
+    workload_set = Submitted(pods // size, size)
+    pages = workload_set.encode_pages("ready")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    took = measure(lambda: record_listing(made.cluster_id, pages))
+    took = measure(lambda: record_listing(workload_set.cluster_id, pages))
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
         f"a first listing of {pods} pods in workloads of {size}: {took:.2f} s; at most "
@@ -112,8 +120,8 @@ def report_listing(pods: int, size: int) -> None:
     )
 
 
-def record_pages(made: "Submitted", phase: str) -> None:
-    record_listing(made.cluster_id, made.encode_pages(phase))
+def record_pages(workload_set: "Submitted", phase: str) -> None:
+    record_listing(workload_set.cluster_id, workload_set.encode_pages(phase))
 
 
 def record_listing(cluster_id: uuid.UUID, pages: Sequence[bytes]) -> None:

@@ -61,8 +61,8 @@ class Reader:
     """A user's requests over one connection."""
 
     def __init__(self, url: str, session: str) -> None:
-        there = urlsplit(url)
-        self._http = http.client.HTTPConnection(there.hostname or "", there.port, timeout=120)
+        address = urlsplit(url)
+        self._http = http.client.HTTPConnection(address.hostname or "", address.port, timeout=120)
         self._headers = {"Cookie": f"muster_session={session}", "Accept": "text/html"}
 
     def get(self, address: str) -> "Answer":
@@ -91,7 +91,7 @@ class Reader:
 
 
 def measure_table(
-    figures: Figures, reader: Reader, who: str, name: str, address: str, requests: int
+    figures: Figures, reader: Reader, username: str, name: str, address: str, requests: int
 ) -> None:
     """Measure the pages and the file of one table, as this user sees it.
 
@@ -99,27 +99,27 @@ def measure_table(
     """
     first = reader.get(address)
     if first.status != 200:
-        print(f"  {name}, {who}: not measured, {address} answers {first.status}", flush=True)
+        print(f"  {name}, {username}: not measured, {address} answers {first.status}", flush=True)
         return
     body = first.body
-    reader.measure(figures, f"{name}, first page, {who}", address, requests)
+    reader.measure(figures, f"{name}, first page, {username}", address, requests)
     middle = address
     for _ in range(MIDDLE):
-        found = NEXT.search(body)
-        if found is None:
+        next_link = NEXT.search(body)
+        if next_link is None:
             break
-        following = (found[1] or found[2]).decode().replace("&amp;", "&")
+        following = (next_link[1] or next_link[2]).decode().replace("&amp;", "&")
         middle = f"{address}{following}" if following.startswith("?") else following
         body = reader.get(middle).body
     if middle != address:
-        reader.measure(figures, f"{name}, a page in the middle, {who}", middle, requests)
-    reader.measure(figures, f"{name}, searched, {who}", f"{address}?q={SEARCH}", requests)
+        reader.measure(figures, f"{name}, a page in the middle, {username}", middle, requests)
+    reader.measure(figures, f"{name}, searched, {username}", f"{address}?q={SEARCH}", requests)
     file = FILES_ELSEWHERE.get(name, f"{address}?format=csv")
     answers = [reader.get(file) for _ in range(FILES)]
     lines = answers[0].body.count(b"\n") - 1
     if answers[0].status == 200 and lines > 0:
         figures.add(
-            f"{name}, CSV of {lines} rows, {who}, ms",
+            f"{name}, CSV of {lines} rows, {username}, ms",
             statistics.median(each.took for each in answers),
         )
 
@@ -135,17 +135,17 @@ def prepare_filled_server(
     """
     folder = data or Path(tempfile.mkdtemp(prefix="muster-rows-"))
     folder.mkdir(parents=True, exist_ok=True)
-    made = folder / "made.json"
+    rows_file = folder / "made.json"
     try:
         with new_database(database_url) as url:
             database: dict[str, object] = {"database_url": url} if url else {}
             server = WebServer(folder, debug=0, log_level="ERROR", **KEYS, **database)
-            if not made.exists():
+            if not rows_file.exists():
                 server.manage("migrate", "--verbosity", "0")
-                made.write_text(_create_rows(server, module, argument))
+                rows_file.write_text(_create_rows(server, module, argument))
             # The static files are collected, as `up` does.
             server.manage("collectstatic", "--noinput", "--verbosity", "0")
-            yield server, json.loads(made.read_text())
+            yield server, json.loads(rows_file.read_text())
     finally:
         if data is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -153,7 +153,7 @@ def prepare_filled_server(
 
 def _create_rows(server: WebServer, module: str, argument: object) -> str:
     """Create the rows on the server's data; return what was made as JSON."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", module, str(argument)],
         cwd=ROOT,
         env=server.environment,
@@ -161,9 +161,9 @@ def _create_rows(server: WebServer, module: str, argument: object) -> str:
         text=True,
         timeout=FILLED_WITHIN,
     )
-    if done.returncode:
-        raise SystemExit(f"the rows could not be made:\n{done.stderr[-4000:]}")
-    return done.stdout.splitlines()[-1]
+    if process.returncode:
+        raise SystemExit(f"the rows could not be made:\n{process.stderr[-4000:]}")
+    return process.stdout.splitlines()[-1]
 
 
 @contextmanager
@@ -194,13 +194,13 @@ def serve_application(server: WebServer, application: str) -> Iterator[str]:
     assert process.stderr is not None
     try:
         for line in process.stderr:
-            if found := re.search(r"running on (http://\S+)", line):
+            if match := re.search(r"running on (http://\S+)", line):
                 break
         else:
             raise SystemExit(f"{application} did not start")
         # Nobody reads on: a full pipe would stop it.
         threading.Thread(target=process.stderr.read, daemon=True).start()
-        yield found[1]
+        yield match[1]
     finally:
         process.terminate()
         process.wait()
@@ -221,21 +221,21 @@ def main() -> int:
             flush=True,
         )
         with (
-            serve_application(server, "benchmarks.peer_page") as there,
+            serve_application(server, "benchmarks.peer_page") as peer_url,
             serve_application(server, "benchmarks.processor_time") as url,
         ):
-            Reader(there, sessions["admin"]).measure(
+            Reader(peer_url, sessions["admin"]).measure(
                 figures, "a bare Django page of 50 rows, before", "/peer", chosen.requests, aim=None
             )
-            for who in ("admin", "member"):
-                reader = Reader(url, sessions[who])
+            for username in ("admin", "member"):
+                reader = Reader(url, sessions[username])
                 for name, address in TABLES.items():
                     if not chosen.only or name in chosen.only:
-                        measure_table(figures, reader, who, name, address, chosen.requests)
+                        measure_table(figures, reader, username, name, address, chosen.requests)
                 if not chosen.only:
-                    reader.measure(figures, f"overview, {who}", "/overview", chosen.requests)
+                    reader.measure(figures, f"overview, {username}", "/overview", chosen.requests)
             # Others may use the machine: what has not changed in the same run has to cost the same.
-            Reader(there, sessions["admin"]).measure(
+            Reader(peer_url, sessions["admin"]).measure(
                 figures, "a bare Django page of 50 rows, after", "/peer", chosen.requests, aim=None
             )
     print(f"load after: {describe_machine().rpartition(': ')[2]}")

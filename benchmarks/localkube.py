@@ -91,13 +91,13 @@ def main() -> int:
         metavar="FILE",
         help="an API server to measure beside; namespace muster-benchmark is made and deleted",
     )
-    given = parser.parse_args()
-    size = QUICK if given.quick else FULL
-    if given.pods:
-        size = replace(size, pods=given.pods)
+    options = parser.parse_args()
+    size = QUICK if options.quick else FULL
+    if options.pods:
+        size = replace(size, pods=options.pods)
     print(describe_machine())
     ours = Figures()
-    if not given.only_large_jobs:
+    if not options.only_large_jobs:
         with start_localkube() as target:
             print("\nlocalkube")
             ours = measure_server(target, size)
@@ -106,10 +106,10 @@ def main() -> int:
         print(f"\nlocalkube with jobs of {size.workers} pods")
         assert target.pid is not None
         measure_large_job(ours, target.kubeconfig, target.server, target.pid, size.workers)
-    if given.peer_kubeconfig:
-        print(f"\npeer: {given.peer_kubeconfig}")
+    if options.peer_kubeconfig:
+        print(f"\npeer: {options.peer_kubeconfig}")
         theirs = measure_server(
-            Target(given.peer_kubeconfig, Server.from_kubeconfig(given.peer_kubeconfig)), size
+            Target(options.peer_kubeconfig, Server.from_kubeconfig(options.peer_kubeconfig)), size
         )
         print_comparison(ours, theirs)
     print(f"\nload after: {load_average()}")
@@ -292,10 +292,10 @@ def read_pages(connection: Connection) -> int:
             "GET", f"{objects.PODS}?limit=500{'&continue=' + token if token else ''}"
         )
         size += len(body)
-        found = CONTINUE.search(body, 0, HEAD)
-        if found is None:
+        match = CONTINUE.search(body, 0, HEAD)
+        if match is None:
             return size
-        token = found[1].decode()
+        token = match[1].decode()
 
 
 def median_of_three(get: Callable[[], int]) -> tuple[float, int]:

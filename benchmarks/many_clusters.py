@@ -32,22 +32,22 @@ def measure_clusters(bench: Bench) -> None:
         memory = stack.enter_context(sample_memory([follower]))
         began = time.monotonic()
         wait_until_listed(follower, CLUSTERS - SILENT)
-        figures, what = bench.figures, f"{CLUSTERS} clusters, {SILENT} of them silent"
-        figures.add(f"{what}: until the others are listed, s", time.monotonic() - began)
+        figures, title = bench.figures, f"{CLUSTERS} clusters, {SILENT} of them silent"
+        figures.add(f"{title}: until the others are listed, s", time.monotonic() - began)
         time.sleep(SETTLE)
         seconds = bench.size.seconds[AIMED_RATE]
         before = follower.processor_seconds
         lags = change_pods(bench, AIMED_RATE, seconds, bench.kubeconfig)
         busy = (follower.processor_seconds - before) * 1000 / len(lags.database)
-        figures.add(f"{what}: changes of one, a second", lags.sent)
-        figures.add(f"{what}: changes that came, %", lags.came, ALL)
-        figures.add_percentiles(f"{what}: to the raw watch", lags.raw, 99)
-        figures.add_percentiles(f"{what}: to the row", lags.database, 99, aim=STORM_LAG)
-        figures.add(f"{what}: processor of follow, ms a change", busy)
-        figures.add(f"{what}: memory of follow, most RSS MiB", follower.peak_resident)
-        figures.add(f"{what}: memory of follow, most PSS MiB", memory.share)
+        figures.add(f"{title}: changes of one, a second", lags.sent)
+        figures.add(f"{title}: changes that came, %", lags.came, ALL)
+        figures.add_percentiles(f"{title}: to the raw watch", lags.raw, 99)
+        figures.add_percentiles(f"{title}: to the row", lags.database, 99, aim=STORM_LAG)
+        figures.add(f"{title}: processor of follow, ms a change", busy)
+        figures.add(f"{title}: memory of follow, most RSS MiB", follower.peak_resident)
+        figures.add(f"{title}: memory of follow, most PSS MiB", memory.share)
         silent = bench.run_task("count_silent_clusters", {"within": KNOWN_WITHIN, "wanted": SILENT})
-        figures.add(f"{what}: known to be silent", silent, Aim(SILENT, at_least=True))
+        figures.add(f"{title}: known to be silent", silent, Aim(SILENT, at_least=True))
 
 
 @contextmanager
@@ -68,8 +68,8 @@ def wait_until_listed(follower: MeasuredProcess, clusters: int) -> None:
     """Wait until the pods of so many clusters are listed."""
     deadline = time.monotonic() + WITHIN
     while time.monotonic() < deadline:
-        found = (TAKEN_IN.search(line) for _, line in list(follower.lines))
-        if sum(each is not None and each[1] == "pods" for each in found) >= clusters:
+        matches = (TAKEN_IN.search(line) for _, line in list(follower.lines))
+        if sum(each is not None and each[1] == "pods" for each in matches) >= clusters:
             return
         time.sleep(0.05)
     raise SystemExit(f"not all of {clusters} clusters were listed within {WITHIN:g} s")

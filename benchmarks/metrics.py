@@ -123,16 +123,18 @@ def main() -> int:
     parser.add_argument("--database-url", default="", help="PostgreSQL instead of SQLite")
     parser.add_argument("--no-browser", action="store_true", help="without Chromium")
     parser.add_argument("--quick", action="store_true", help="a look at few pods, without the page")
-    given = parser.parse_args()
-    if given.quick:
-        given.pods = min(given.pods, QUICK_PODS)
+    options = parser.parse_args()
+    if options.quick:
+        options.pods = min(options.pods, QUICK_PODS)
     print(describe_machine())
-    print(f"{given.pods} pods on {'PostgreSQL' if given.database_url else 'SQLite'}", flush=True)
+    print(
+        f"{options.pods} pods on {'PostgreSQL' if options.database_url else 'SQLite'}", flush=True
+    )
     figures = Figures()
-    if not given.quick:
-        measure_page(figures, given)
-    for size in SIZES[:1] if given.quick else SIZES:
-        measure_size(figures, given, size)
+    if not options.quick:
+        measure_page(figures, options)
+    for size in SIZES[:1] if options.quick else SIZES:
+        measure_size(figures, options, size)
     print(f"load after: {load_average()}")
     print(f"missed: {'; '.join(figures.missed_aims) or 'none'}")
     return 0
@@ -141,21 +143,21 @@ def main() -> int:
 def run_part(server: WebServer, *part: object) -> Any:
     """Run a part as a process of its own, on the server's data; return what it returned."""
     command = [sys.executable, "-m", MODULE, ":".join(map(str, part))]
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=ROOT, env=server.environment, stdout=subprocess.PIPE, check=True
     )
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(process.stdout.splitlines()[-1])
 
 
-def measure_page(figures: Figures, given: argparse.Namespace) -> None:
+def measure_page(figures: Figures, options: argparse.Namespace) -> None:
     """Measure the tab of one large workload beside a bare Django page."""
-    filled = prepare_filled_server(MODULE, "fill_page", database_url=given.database_url)
+    filled = prepare_filled_server(MODULE, "fill_page", database_url=options.database_url)
     with (
-        filled as (server, made),
+        filled as (server, fixture),
         serve_application(server, "benchmarks.peer_page") as peer_url,
         serve_application(server, "benchmarks.processor_time") as url,
     ):
-        at, session = f"/workloads/{made['workload']}", made["session"]
+        at, session = f"/workloads/{fixture['workload']}", fixture["session"]
         Reader(peer_url, session).measure(figures, BARE, "/peer", REQUESTS, aim=None)
         bare = figures.values[f"{BARE}, processor, p50 ms"]
         for name, path in (("the tab", "metrics"), ("its figures", "metric-frames")):
@@ -169,7 +171,7 @@ def measure_page(figures: Figures, given: argparse.Namespace) -> None:
         peer = Reader(peer_url, session)
         peer.measure(figures, f"{BARE}, after", "/peer", REQUESTS, aim=None)
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-        if given.no_browser or chromium is None:
+        if options.no_browser or chromium is None:
             print("  until drawn: NOT MEASURED, without Chromium", flush=True)
             return
         server.python(THIN)
@@ -283,23 +285,23 @@ def create_cluster(count: int, size: int, first_project: int = 0) -> str:
     return str(cluster.pk)
 
 
-def measure_size(figures: Figures, given: argparse.Namespace, size: int) -> None:
+def measure_size(figures: Figures, options: argparse.Namespace, size: int) -> None:
     """Measure sweeps and growth with workloads of `size` pods."""
     filled = prepare_filled_server(
-        MODULE, f"create_cluster:{given.pods}:{size}", database_url=given.database_url
+        MODULE, f"create_cluster:{options.pods}:{size}", database_url=options.database_url
     )
     with filled as (server, _):
-        minutes = (1, QUICK_GROWTH_MINUTES) if given.quick else (MINUTES, GROWTH_MINUTES)
-        swept = run_part(server, "sweep_cluster", given.pods, size, minutes[0])
-        grown = run_part(server, "grow", min(GROWTH_PODS, given.pods), size, minutes[1])
+        minutes = (1, QUICK_GROWTH_MINUTES) if options.quick else (MINUTES, GROWTH_MINUTES)
+        swept = run_part(server, "sweep_cluster", options.pods, size, minutes[0])
+        grown = run_part(server, "grow", min(GROWTH_PODS, options.pods), size, minutes[1])
     middles = {name: statistics.median(times) for name, times in swept["times"].items()}
     title, sweep = f"workloads of {size}", middles["sweep"]
     figures.add(f"{title}: a sweep, % of a processor", sweep / (10 * STEP), SHARE_AIM)
     figures.add(f"{title}: a sweep, processor ms", sweep)
-    for name, what in PARTS_OF_A_SWEEP.items():
-        figures.add(f"{title}: {what}, processor ms", middles[name])
+    for name, label in PARTS_OF_A_SWEEP.items():
+        figures.add(f"{title}: {label}, processor ms", middles[name])
     figures.add(f"{title}: a sweep, times a plain client", sweep / middles["plain"])
-    aim = None if given.database_url else HELD_AIM
+    aim = None if options.database_url else HELD_AIM
     figures.add_percentiles(f"{title}: transaction of a sweep", swept["times"]["held"], 95, aim=aim)
     figures.add(f"{title}: memory before, MB", swept["VmRSS"])
     figures.add(f"{title}: memory at most, MB", swept["VmHWM"], MEMORY_AIM)
@@ -445,14 +447,14 @@ def grow(count: int, size: int, minutes: int) -> dict[str, Any]:
             if stale > 0.2 * rows * (at - start) / 60 and measure_rows():
                 stale = 0
     rollups.roll_up(as_moment(end + 60))
-    found: dict[str, Any] = {"all": (measure_rows() - empty) / count / minutes}
+    measurements: dict[str, Any] = {"all": (measure_rows() - empty) / count / minutes}
     for name, age in (("thinned", timedelta(hours=9)), ("coarse", timedelta(days=8))):
         for _ in range(2 * minutes // 20 + 1):
             rollups.delete_old_rows(as_moment(end) + age)
-        found[name] = (measure_rows(is_compact=True) - empty) / count * 1440 / minutes
+        measurements[name] = (measure_rows(is_compact=True) - empty) / count * 1440 / minutes
     for name in ("rollup", "pack"):
-        found[name] = sum(times[name]) / minutes / count * 10_000
-    return found | {"packing_held": times["held"]}
+        measurements[name] = sum(times[name]) / minutes / count * 10_000
+    return measurements | {"packing_held": times["held"]}
 
 
 def build_sweep(pods: Sequence[PodNames], chance: random.Random) -> Sweep:

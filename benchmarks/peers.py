@@ -60,8 +60,8 @@ def measure_watch(command: list[str], stage: Stage, changes: int) -> list[float]
     def listen() -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            if found := NAME.match(line):
-                lines.setdefault(int(found[1]), time.monotonic())
+            if match := NAME.match(line):
+                lines.setdefault(int(match[1]), time.monotonic())
 
     reader = threading.Thread(target=listen)
     reader.start()
@@ -108,9 +108,9 @@ def print_comparison(figures: Figures) -> None:
     pairs = (
         ("first page, administrator, p50 ms", LIST),
         *(
-            (f"pod change to the browser, {pages}, {which} ms", f"{WATCH}, {which} ms")
+            (f"pod change to the browser, {pages}, {percentile} ms", f"{WATCH}, {percentile} ms")
             for pages in _list_page_titles(figures)
-            for which in ("p50", "p99")
+            for percentile in ("p50", "p99")
         ),
     )
     print(f"\n {'beside kubectl':<66}{'console':>10}{'kubectl':>10}{'ratio':>8}")
@@ -126,8 +126,8 @@ def print_comparison(figures: Figures) -> None:
 def _list_page_titles(figures: Figures) -> list[str]:
     return list(
         dict.fromkeys(
-            found[1]
+            match[1]
             for name in figures.values
-            if (found := re.search(r"pod change to the browser, ([^,]+),", name))
+            if (match := re.search(r"pod change to the browser, ([^,]+),", name))
         )
     )

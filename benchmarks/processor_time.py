@@ -45,11 +45,11 @@ def add_processor_header(application: Application) -> Application:
             messages.append(message)
             if message["type"] == "http.response.body" and not message.get("more_body"):
                 took = (time.process_time() - started) * 1000
-                made = next(_queries) - first - 1
+                query_count = next(_queries) - first - 1
                 messages[0]["headers"] = [
                     *messages[0]["headers"],
                     (HEADER.encode(), f"{took:.3f}".encode()),
-                    (QUERIES.encode(), str(made).encode()),
+                    (QUERIES.encode(), str(query_count).encode()),
                 ]
                 for each in messages:
                     await send(each)
@@ -64,9 +64,9 @@ def _is_event_stream(message: Message) -> bool:
     return bool(headers.get(b"content-type", b"").startswith(b"text/event-stream"))
 
 
-def _count_query(execute: Callable[..., Any], *given: Any) -> Any:
+def _count_query(execute: Callable[..., Any], *arguments: Any) -> Any:
     next(_queries)
-    return execute(*given)
+    return execute(*arguments)
 
 
 def _count_queries_of(connection: Any, **_: object) -> None:

@@ -112,7 +112,7 @@ class Run:
     def write_json(self) -> None:
         """Write what has been measured until now, if a file was given."""
         if self.given.json:
-            found = {
+            report = {
                 "machine": describe_machine(),
                 "database": self.database,
                 "api": self.api,
@@ -123,24 +123,24 @@ class Run:
                 "missed": self.figures.missed_aims,
                 "changes": self.records,
             }
-            self.given.json.write_text(json.dumps(found, indent=1) + "\n")
+            self.given.json.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def main() -> int:
-    given = parse_arguments()
-    size = QUICK if given.quick else FULL
-    if given.pods:
-        size = Size(**vars(size) | {"pods": given.pods, "missed": min(size.missed, given.pods)})
-    wanted = given.pods_per_workload or (QUICK_SIZES if given.quick else SIZES)
+    options = parse_arguments()
+    size = QUICK if options.quick else FULL
+    if options.pods:
+        size = Size(**vars(size) | {"pods": options.pods, "missed": min(size.missed, options.pods)})
+    wanted = options.pods_per_workload or (QUICK_SIZES if options.quick else SIZES)
     sizes = [each for each in wanted if each <= size.pods]
     if not sizes:
         raise SystemExit(f"a workload of {min(wanted)} pods is more than {size.pods} pods")
     # Told to end, it ends as it does by itself: with nothing left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before its end"))
     folder = Path(tempfile.mkdtemp(prefix="muster-scale-"))
-    run = Run(given, size, folder)
+    run = Run(options, size, folder)
     print(describe_machine())
-    print(f"{size.pods} pods on {run.database}, {given.kubeconfig or 'localkube'}")
+    print(f"{size.pods} pods on {run.database}, {options.kubeconfig or 'localkube'}")
     usual = USUAL_SIZE if USUAL_SIZE in sizes else sizes[0]
     try:
         for number in sizes:
@@ -148,8 +148,8 @@ def main() -> int:
                 measure_size(run, number, is_usual=number == usual)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        if given.kubeconfig:
-            delete_namespaces(Server.from_kubeconfig(given.kubeconfig))
+        if options.kubeconfig:
+            delete_namespaces(Server.from_kubeconfig(options.kubeconfig))
     print_changes(run.records)
     print(f"load after: {load_average()}")
     print(f"it took {time.monotonic() - run.began:.0f} s")
@@ -209,12 +209,12 @@ def measure_size(run: Run, number: int, *, is_usual: bool) -> None:
     print(f"workloads of {number} pods · load: {load_average()}", flush=True)
     folder = run.folder / f"of-{number}"
     folder.mkdir()
-    given = run.given
+    options = run.given
     with (
-        open_api(folder, given.kubeconfig) as kubeconfig,
-        new_database(given.database_url) as url,
+        open_api(folder, options.kubeconfig) as kubeconfig,
+        new_database(options.database_url) as url,
     ):
-        nodes = not given.kubeconfig or given.with_nodes
+        nodes = not options.kubeconfig or options.with_nodes
         server = Server.from_kubeconfig(kubeconfig)
         estate = SimulatedWorkloads.plan(server, run.size.pods, number, nodes=nodes)
         bench = Bench(run.figures, run.size, folder, kubeconfig, url, estate, run.records)
@@ -232,7 +232,7 @@ def measure_size(run: Run, number: int, *, is_usual: bool) -> None:
                 run.write_json()
             run.write_json()
         finally:
-            if given.kubeconfig:
+            if options.kubeconfig:
                 estate.delete_objects()
 
 

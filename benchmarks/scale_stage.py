@@ -94,27 +94,27 @@ class Bench:
             [sys.executable, "manage.py", *arguments], cwd=ROOT, env=self.environment, check=True
         )
 
-    def run_task(self, what: str, given: Any) -> Any:
+    def run_task(self, task: str, parameters: Any) -> Any:
         """Run a task of benchmarks.follower_tasks and return its answer."""
-        command = [sys.executable, "-m", "benchmarks.follower_tasks", what]
-        done = subprocess.run(
+        command = [sys.executable, "-m", "benchmarks.follower_tasks", task]
+        process = subprocess.run(
             command,
             cwd=ROOT,
             env=self.environment,
-            input=json.dumps(given) + "\n",
+            input=json.dumps(parameters) + "\n",
             capture_output=True,
             text=True,
         )
-        if done.returncode:
-            raise SystemExit(f"{what} failed:\n{done.stderr[-4000:]}")
-        return json.loads(done.stdout.splitlines()[-1])
+        if process.returncode:
+            raise SystemExit(f"{task} failed:\n{process.stderr[-4000:]}")
+        return json.loads(process.stdout.splitlines()[-1])
 
-    def start_task(self, what: str, given: Any) -> Helper:
+    def start_task(self, task: str, parameters: Any) -> Helper:
         """Start a task of benchmarks.follower_tasks beside what is measured."""
         return Helper(
-            [sys.executable, "-m", "benchmarks.follower_tasks", what],
+            [sys.executable, "-m", "benchmarks.follower_tasks", task],
             self.environment,
-            json.dumps(given),
+            json.dumps(parameters),
         )
 
     def start_script(self, name: str, *arguments: object) -> Helper:
@@ -152,8 +152,8 @@ class MeasuredProcess:
         deadline = time.monotonic() + WITHIN
         while time.monotonic() < deadline:
             for at, line in list(self.lines):
-                found = pattern.search(line)
-                if found is not None and (not first or found[1] == first):
+                match = pattern.search(line)
+                if match is not None and (not first or match[1] == first):
                     return at
             if self.process.poll() is not None:
                 break
@@ -172,8 +172,8 @@ class MeasuredProcess:
     def peak_resident(self) -> float:
         """The most resident memory that it has had, MiB."""
         words = Path(f"/proc/{self.process.pid}/status").read_text()
-        found = re.search(r"VmHWM:\s+(\d+) kB", words)
-        return int(found[1]) / 1024 if found else 0.0
+        match = re.search(r"VmHWM:\s+(\d+) kB", words)
+        return int(match[1]) / 1024 if match else 0.0
 
 
 @contextmanager
@@ -223,11 +223,11 @@ def sample_memory(processes: Sequence[MeasuredProcess]) -> Iterator[Memory]:
     def sample() -> None:
         while not over.wait(LOOK):
             try:
-                found = [read_memory(each.process.pid) for each in processes]
+                sizes = [read_memory(each.process.pid) for each in processes]
             except (OSError, KeyError):
                 return
-            memory.resident = max(memory.resident, sum(rss for rss, _ in found))
-            memory.share = max(memory.share, sum(pss for _, pss in found))
+            memory.resident = max(memory.resident, sum(rss for rss, _ in sizes))
+            memory.share = max(memory.share, sum(pss for _, pss in sizes))
 
     thread = threading.Thread(target=sample)
     thread.start()

@@ -125,10 +125,10 @@ def fill_nodes(nodes: int, leaves: list[str], draw: random.Random) -> list[Gang]
     shapes = {1: make_shape(1, cpu=4), 2: make_shape(2, cpu=8), 4: make_shape(4, cpu=16)}
     gangs = []
     for node in range(nodes):
-        left = DEVICES
-        while left:
-            size = draw.choice([size for size in shapes if size <= left])
-            left -= size
+        free_devices = DEVICES
+        while free_devices:
+            size = draw.choice([size for size in shapes if size <= free_devices])
+            free_devices -= size
             number = len(gangs)
             key = f"running-{number}"
             pods = [Pod(f"{key}-0", shapes[size], node=f"node-{node}")]
@@ -218,9 +218,9 @@ def print_phases(state: ClusterState, *, is_long: bool) -> None:
     for (file, _, _), (_, _, own, _, _) in stats.stats.items():  # type: ignore[attr-defined]
         path = Path(file)
         modules[path.stem if path.parent.name == "scheduling" else "Python itself"] += own
-    whole = sum(modules.values()) or 1.0
+    total = sum(modules.values()) or 1.0
     for name, own in modules.most_common(8):
-        print(f"    {name:<24}{own / whole:>6.0%}")
+        print(f"    {name:<24}{own / total:>6.0%}")
     if is_long:
         stats.sort_stats("tottime").print_stats(25)
 
@@ -247,13 +247,13 @@ def main() -> int:
     parser.add_argument("--gangs", type=int, default=5000)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--profile", action="store_true", help="print the slowest functions, too")
-    given = parser.parse_args()
+    options = parser.parse_args()
     print(describe_machine())
     figures = Figures()
-    for nodes, gangs in (SMALL, (given.nodes, given.gangs)):
+    for nodes, gangs in (SMALL, (options.nodes, options.gangs)):
         for is_contended in (False, True):
             scene = Scene(nodes, gangs, is_contended)
-            measure_scene(figures, scene, given.runs, is_long=given.profile)
+            measure_scene(figures, scene, options.runs, is_long=options.profile)
     for name in figures.missed_aims:
         print(f"missed: {name}")
     return 1 if figures.missed_aims else 0

@@ -50,11 +50,11 @@ Make = Callable[[int], models.Model]
 
 def bulk_create(model: type[models.Model], count: int, make: Make) -> list[Any]:
     """Create so many rows of a model, each as `make` builds it of its number."""
-    made: list[Any] = []
+    rows: list[Any] = []
     for first in range(0, count, AT_ONCE):
         numbers = range(first, min(first + AT_ONCE, count))
-        made += model._default_manager.bulk_create([make(number) for number in numbers])
-    return made
+        rows += model._default_manager.bulk_create([make(number) for number in numbers])
+    return rows
 
 
 def analyze_tables() -> None:
@@ -114,12 +114,12 @@ def build_workload(
 ) -> Workload:
     """Build a workload of PODS pods with a GPU each; one that has ended ran for five minutes."""
     is_over = status not in ("Running", "Pending")
-    held = PODS if status == "Running" else 0
+    running_pods = PODS if status == "Running" else 0
     fields = {
-        "running_pods": held,
+        "running_pods": running_pods,
         "requested_pods": PODS,
         "gpus_requested": Decimal(PODS),
-        "gpus_allocated": Decimal(held),
+        "gpus_allocated": Decimal(running_pods),
         "ended_at": began + timedelta(minutes=5) if is_over else None,
         "ended": f"{PODS} succeeded" if is_over else "",
     } | more
@@ -149,10 +149,12 @@ def seed_workloads(
     projects = [
         _create_project(f"seed-{number}", cluster, department, owner) for number in range(PROJECTS)
     ]
-    made = _build_workloads(workloads, projects, owner, chance)
+    unsaved_workloads = _build_workloads(workloads, projects, owner, chance)
     with transaction.atomic():
         position, _ = Position.objects.select_for_update().get_or_create(pk=1)
-        while batch := [workload for _, workload in zip(range(AT_ONCE), made, strict=False)]:
+        while batch := [
+            workload for _, workload in zip(range(AT_ONCE), unsaved_workloads, strict=False)
+        ]:
             for workload in batch:
                 position.value += 1
                 workload.changed = position.value

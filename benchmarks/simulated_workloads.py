@@ -69,7 +69,7 @@ class SimulatedWorkloads:
 
         With `nodes` the pods name nodes, which a real control plane would know not to exist.
         """
-        made = [
+        workloads = [
             Workload(
                 str(uuid.uuid5(uuid.NAMESPACE_URL, f"scale {size} {number}")),
                 f"train-{size}-{number:05d}",
@@ -78,7 +78,7 @@ class SimulatedWorkloads:
             )
             for number in range(pods // size)
         ]
-        return cls(server, made, nodes)
+        return cls(server, workloads, nodes)
 
     @property
     def paths(self) -> list[str]:
@@ -145,7 +145,7 @@ class SimulatedWorkloads:
         random.Random(7).shuffle(order)
         count = int(rate * seconds)
         numbers: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        done: list[Change] = []
+        changes: list[Change] = []
         began = time.monotonic()
         deadline = began + (WITHIN if can_last else seconds)
 
@@ -157,7 +157,7 @@ class SimulatedWorkloads:
                     path = order[number % len(order)]
                     version = self.set_pod_ready(connection, path, up=path in self.down)
                     change = self.uids[path], version, time.time_ns()
-                    done.append(change)
+                    changes.append(change)
                     if report is not None:
                         report(change)
 
@@ -171,7 +171,7 @@ class SimulatedWorkloads:
             numbers.put(None)
         for thread in threads:
             thread.join()
-        return done
+        return changes
 
     def delete_objects(self) -> None:
         """Delete the pods and jobs, also where no controller would do it with their namespace."""

@@ -57,17 +57,17 @@ class Address:
     body: str = ""
 
 
-def list_addresses(made: Mapping[str, Any], who: str) -> dict[str, Address]:
+def list_addresses(fixture: Mapping[str, Any], username: str) -> dict[str, Address]:
     """List what is measured, by name."""
     page, part, rest = (
         {"Accept": "text/html"},
         {"HX-Request": "true"},
         {"Accept": "application/json"},
     )
-    found: dict[str, Address] = {}
-    for kind, key in made["wide"].items():
+    addresses: dict[str, Address] = {}
+    for kind, key in fixture["wide"].items():
         at, api = f"/workloads/{key}", f"/api/v1/workloads/{key}"
-        found |= {
+        addresses |= {
             f"{kind}: event history": Address(at, page),
             f"{kind}: event history, filtered by pod": Address(
                 f"{at}?pod=wide-{kind}-worker-7", page
@@ -88,17 +88,17 @@ def list_addresses(made: Mapping[str, Any], who: str) -> dict[str, Address]:
             f"{kind}: REST pods": Address(f"{api}/pods", rest),
             f"{kind}: REST events": Address(f"{api}/events", rest),
         }
-    running = f"/workloads/{made['wide']['running']}"
-    found |= {
-        "running: log of one pod": Address(f"{running}/logs?log={made['pod_log']}", page),
+    running = f"/workloads/{fixture['wide']['running']}"
+    addresses |= {
+        "running: log of one pod": Address(f"{running}/logs?log={fixture['pod_log']}", page),
         "running: log window of one pod": Address(
-            f"{running}/logs/window?log={made['pod_log']}", rest
+            f"{running}/logs/window?log={fixture['pod_log']}", rest
         ),
         "overview": Address("/overview", page),
-        "project's page, 2,000 people": Address(f"/projects/{made['project']}", page),
-        "project's page, 50,000 ended": Address(f"/projects/{made['crowded']}", page),
-        "node": Address(f"/clusters/{made['cluster']}/nodes/{made['node']}", page),
-        "cluster": Address(f"/clusters/{made['cluster']}", page),
+        "project's page, 2,000 people": Address(f"/projects/{fixture['project']}", page),
+        "project's page, 50,000 ended": Address(f"/projects/{fixture['crowded']}", page),
+        "node": Address(f"/clusters/{fixture['cluster']}/nodes/{fixture['node']}", page),
+        "cluster": Address(f"/clusters/{fixture['cluster']}", page),
         "clusters": Address("/clusters", page),
         "wizard, new draft": Address("/workloads/new", page),
         "why can't I": Address("/why", page),
@@ -112,8 +112,8 @@ def list_addresses(made: Mapping[str, Any], who: str) -> dict[str, Address]:
         "REST projects": Address("/api/v1/org-unit/projects", rest),
     }
     for name, address in TABLES.items():
-        found[f"table of {name}"] = Address(address, page)
-    crowded = f"/workloads?project={made['crowded']}"
+        addresses[f"table of {name}"] = Address(address, page)
+    crowded = f"/workloads?project={fixture['crowded']}"
     more = {
         "": "",
         ", searched": "&q=bert-4999",
@@ -124,22 +124,22 @@ def list_addresses(made: Mapping[str, Any], who: str) -> dict[str, Address]:
         ", by framework": "&framework=PyTorch",
         ", last day": "&age=24h",
     }
-    found |= {
-        f"wizard, {step}": Address(f"/workloads/new/{made['drafts'][who]}/{step}", page)
+    addresses |= {
+        f"wizard, {step}": Address(f"/workloads/new/{fixture['drafts'][username]}/{step}", page)
         for step in ("start", "setup", "master", "review")
     }
-    found["REST submission"] = Address(
+    addresses["REST submission"] = Address(
         "/api/v1/workloads/distributed",
         rest | {"Content-Type": "application/json"},
-        body=made["submission"],
+        body=fixture["submission"],
     )
-    found |= {
+    addresses |= {
         f"50,000 ended{words}": Address(f"{crowded}{query}", page) for words, query in more.items()
     }
-    found["50,000 ended, CSV"] = Address(
-        f"/workloads.csv?project={made['crowded']}", page, is_file=True
+    addresses["50,000 ended, CSV"] = Address(
+        f"/workloads.csv?project={fixture['crowded']}", page, is_file=True
     )
-    return found
+    return addresses
 
 
 class SizeReader(Reader):
@@ -193,10 +193,10 @@ def measure(
         f"{name}, KiB": (size, None if is_file else KIB),
     }
     missed = []
-    for what, (value, aim) in values.items():
-        figures.values[what] = value
+    for title, (value, aim) in values.items():
+        figures.values[title] = value
         if aim is not None:
-            figures.aims[what] = aim
+            figures.aims[title] = aim
             if not aim.is_met(value):
                 missed.append(f"MISSED {aim}")
     print(
@@ -222,11 +222,11 @@ def measure_stream(figures: Figures, name: str, server: WebServer, session: str,
     before = read_processor_seconds(server.pid)
     sizes = [open_stream() for _ in range(STREAMS)]
     took = 1000 * (read_processor_seconds(server.pid) - before) / STREAMS
-    for what, value, aim in (
+    for title, value, aim in (
         (f"{name}, ms to open", took, TIME),
         (f"{name}, KiB at first", max(sizes) / 1024, KIB),
     ):
-        figures.add(what, value, aim)
+        figures.add(title, value, aim)
 
 
 def main() -> int:
@@ -243,23 +243,23 @@ def main() -> int:
     divided_by = QUICK if chosen.quick else 1
     with prepare_filled_server(
         "benchmarks.size_rows", divided_by, database_url=chosen.database_url, data=chosen.data
-    ) as (server, made):
+    ) as (server, fixture):
         print(f"  rows made in {time.monotonic() - started:.0f} s", flush=True)
         print(f"  {'':<48}{'p50 ms':>9}{'p95 ms':>9}{'KiB':>9}{'queries':>8}", flush=True)
-        session = made["sessions"][chosen.who]
+        session = fixture["sessions"][chosen.who]
 
         def wanted(name: str) -> bool:
             return not chosen.only or any(word in name for word in chosen.only)
 
         with (
-            serve_application(server, "benchmarks.peer_page") as there,
+            serve_application(server, "benchmarks.peer_page") as peer_url,
             serve_application(server, "benchmarks.processor_time") as url,
         ):
-            peer = SizeReader(there, made["sessions"]["admin"])
+            peer = SizeReader(peer_url, fixture["sessions"]["admin"])
             bare = Address("/peer", {})
             measure(figures, "a bare Django page", lambda: peer.ask(bare), chosen.requests)
-            reader = SizeReader(url, session, made["tokens"][chosen.who])
-            for name, address in list_addresses(made, chosen.who).items():
+            reader = SizeReader(url, session, fixture["tokens"][chosen.who])
+            for name, address in list_addresses(fixture, chosen.who).items():
                 if wanted(name):
                     measure(
                         figures,
@@ -268,12 +268,12 @@ def main() -> int:
                         chosen.requests,
                         is_file=address.is_file,
                     )  # type: ignore[misc]
-            peer = SizeReader(there, made["sessions"]["admin"])
+            peer = SizeReader(peer_url, fixture["sessions"]["admin"])
             measure(figures, "a bare Django page, after", lambda: peer.ask(bare), chosen.requests)
         if wanted("streams"):
             with server:
                 for kind in ("running", "failed"):
-                    at = f"/workloads/{made['wide'][kind]}"
+                    at = f"/workloads/{fixture['wide'][kind]}"
                     measure_stream(
                         figures, f"{kind}: log stream", server, session, f"{at}/logs/stream"
                     )

@@ -24,15 +24,15 @@ WARM = 2
 
 
 def measure_order(
-    figures: Figures, reader: Reader, who: str, order: str, count: int, *, is_remote: bool
+    figures: Figures, reader: Reader, username: str, order: str, count: int, *, is_remote: bool
 ) -> None:
     """Measure the first page by one order."""
     answers = [reader.get(f"/workloads?sort={order}") for _ in range(WARM + count)][WARM:]
     if any(each.status != 200 for each in answers):
         raise SystemExit(f"the table by {order} answers {answers[0].status}")
     times = sorted(each.took if is_remote else each.processor for each in answers)
-    figures.add(f"by {order}, {who}, p50 ms", pick_percentile(times, 50))
-    figures.add(f"by {order}, {who}, p95 ms", pick_percentile(times, 95), AIM)
+    figures.add(f"by {order}, {username}, p50 ms", pick_percentile(times, 50))
+    figures.add(f"by {order}, {username}, p95 ms", pick_percentile(times, 95), AIM)
 
 
 def main() -> int:
@@ -49,14 +49,14 @@ def main() -> int:
     ) as (server, sessions):
         print(f"  {chosen.rows} rows, made in {time.monotonic() - started:.0f} s", flush=True)
         with serve_application(server, "benchmarks.processor_time") as url:
-            for who in ("admin", "member"):
-                reader = Reader(url, sessions[who])
+            for username in ("admin", "member"):
+                reader = Reader(url, sessions[username])
                 for name in (*ORDERS, *AMOUNTS):
                     for order in (name, f"-{name}"):
                         measure_order(
                             figures,
                             reader,
-                            who,
+                            username,
                             order,
                             chosen.requests,
                             is_remote=bool(chosen.database_url),

@@ -62,27 +62,27 @@ class Stage:
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the installation's own processes."""
-        kept = json.loads((self.installation.data / "up.json").read_text())
-        redis = f"redis://:{kept['redis_password']}@127.0.0.1:{kept['redis_port']}/0"
+        state = json.loads((self.installation.data / "up.json").read_text())
+        redis = f"redis://:{state['redis_password']}@127.0.0.1:{state['redis_port']}/0"
         return clean_environment(**self.installation.options, redis_url=redis) | {
             "DJANGO_SETTINGS_MODULE": "console.settings"
         }
 
-    def run_inside(self, what: str, *arguments: str, given: str = "") -> Any:
+    def run_inside(self, task: str, *arguments: str, input_text: str = "") -> Any:
         """Run a task of benchmarks.console_tasks and return its answer."""
-        command = [sys.executable, "-m", "benchmarks.console_tasks", what, *arguments]
-        done = subprocess.run(
+        command = [sys.executable, "-m", "benchmarks.console_tasks", task, *arguments]
+        process = subprocess.run(
             command,
             cwd=ROOT,
             env=self.environment(),
-            input=given,
+            input=input_text,
             capture_output=True,
             text=True,
             timeout=INSIDE_WITHIN,
         )
-        if done.returncode:
-            raise SystemExit(f"{what} failed:\n{done.stderr[-4000:]}")
-        return json.loads(done.stdout.splitlines()[-1])
+        if process.returncode:
+            raise SystemExit(f"{task} failed:\n{process.stderr[-4000:]}")
+        return json.loads(process.stdout.splitlines()[-1])
 
     def sign_in(self) -> None:
         """Create the sessions; the projects of the seeded rows must exist."""
@@ -194,8 +194,8 @@ def new_database(url: str) -> Iterator[str]:
 
 def read_memory(pid: int) -> tuple[float, float]:
     """Return the resident memory of a process, and its proportional share, in MiB."""
-    found = re.findall(
+    pairs = re.findall(
         r"^(Rss|Pss):\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE
     )
-    sizes = {name: int(size) / 1024 for name, size in found}
+    sizes = {name: int(size) / 1024 for name, size in pairs}
     return sizes["Rss"], sizes["Pss"]

@@ -50,8 +50,8 @@ class StreamingProxy(ForgettingProxy):
         self, data: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         """Stream a followed log, or take over a watch of events."""
-        if (found := LOG.match(data)) is not None:
-            await self._stream_log(found[1], writer)
+        if (match := LOG.match(data)) is not None:
+            await self._stream_log(match[1], writer)
             return True
         if EVENTS.match(data):
             version = VERSION.search(data)

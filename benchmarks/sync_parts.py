@@ -40,12 +40,12 @@ HEAD = 1000
 def measure_first_sync(bench: Bench) -> float:
     """Measure from the start of the listings until all rows are right, and return the seconds."""
     looker = bench.start_row_check()
-    what = f"first sync, workloads of {bench.pods_per_workload}"
+    title = f"first sync, workloads of {bench.pods_per_workload}"
     with start_follower(bench) as follower, sample_memory([follower]) as memory:
         began = follower.wait_line(FOLLOWING)
         took = wait_right(looker) - began
-        bench.figures.add(f"{what}, {len(bench.estate.versions)} pods, s", took, SYNC)
-        add_memory(bench, follower, memory, what)
+        bench.figures.add(f"{title}, {len(bench.estate.versions)} pods, s", took, SYNC)
+        add_memory(bench, follower, memory, title)
     bench.run_task("mark_logs_kept", {"but": 0})
     return took
 
@@ -112,8 +112,8 @@ def measure_listing(bench: Bench, first_sync: float) -> None:
     for options in ([], ["-o", "json"]):
         command = ["kubectl", "--kubeconfig", str(bench.kubeconfig), "get", "pods", "-A", *options]
         seconds = median_seconds(partial(run_quietly, command))
-        what = " ".join(["kubectl get pods -A", *options])
-        bench.figures.add(f"{what}, s", seconds)
+        title = " ".join(["kubectl get pods -A", *options])
+        bench.figures.add(f"{title}, s", seconds)
         if not options:
             bench.figures.add(
                 "kubectl get pods -A, times the first sync", seconds / first_sync, TWICE
@@ -160,10 +160,10 @@ def read_pages(connection: Connection) -> None:
         body = connection.request(
             "GET", f"/api/v1/pods?limit=500{'&continue=' + token if token else ''}"
         )
-        found = CONTINUE.search(body[:HEAD]) or CONTINUE.search(body[-HEAD:])
-        if found is None:
+        match = CONTINUE.search(body[:HEAD]) or CONTINUE.search(body[-HEAD:])
+        if match is None:
             return
-        token = found[1].decode()
+        token = match[1].decode()
 
 
 def median_seconds(work: Callable[[], object]) -> float:

@@ -34,15 +34,15 @@ def measure_pages(figures: Figures, stage: Stage, requests: int) -> None:
             "by name": "/workloads?sort=name",
         }
         person = HttpReader(stage, username)
-        for what, address in addresses.items():
+        for page_name, address in addresses.items():
             for _ in range(WARM):
                 person.get(address)
             times = [person.get(address)[0] for _ in range(requests)]
             figures.add_percentiles(
-                f"{what}, {title}",
+                f"{page_name}, {title}",
                 times,
                 95,
-                aim=AIM if what in ("first page", f"page {far}") else None,
+                aim=AIM if page_name in ("first page", f"page {far}") else None,
             )
         figures.add_percentiles(
             f"pages seen for the first time, {title}",
@@ -50,8 +50,8 @@ def measure_pages(figures: Figures, stage: Stage, requests: int) -> None:
             95,
         )
         counts = stage.run_inside("count_queries", username, *addresses.values())
-        for what, count in zip(addresses, counts, strict=True):
-            figures.add(f"queries, {what}, {title}", count)
+        for page_name, count in zip(addresses, counts, strict=True):
+            figures.add(f"queries, {page_name}, {title}", count)
 
 
 def measure_unseen_pages(
@@ -64,8 +64,8 @@ def measure_unseen_pages(
     for _ in range(requests):
         took, body = person.get(address)
         times.append(took)
-        found = NEXT.search(body)
-        if found is None:
+        next_link = NEXT.search(body)
+        if next_link is None:
             break
-        address = found[1].decode().replace("&amp;", "&")
+        address = next_link[1].decode().replace("&amp;", "&")
     return times

@@ -59,17 +59,17 @@ def main() -> int:
     parser.add_argument("--unended", type=int, default=20_000, help="of these wait or run")
     parser.add_argument("--changes", type=int, default=50_000, help="changes of pods")
     parser.add_argument("--turns", type=int, default=100)
-    given = parser.parse_args()
+    options = parser.parse_args()
     call_command("migrate", verbosity=0)
     cast = make_cast()
-    running = fill_database(cast, given.workloads, given.unended)
+    running = fill_database(cast, options.workloads, options.unended)
     first = measure(lambda: record_turn(BEGIN))
-    print(f"{given.workloads:,} workloads, {given.unended:,} of them wait or run")
+    print(f"{options.workloads:,} workloads, {options.unended:,} of them wait or run")
     print(f"the first state: {first:.2f} s, {size_of_record() / 1e6:.2f} MB", flush=True)
-    record_changes(running, given.turns, max(1, given.changes // given.turns))
+    record_changes(running, options.turns, max(1, options.changes // options.turns))
     read_moment(cast, BEGIN)
     rng = random.Random(2)
-    moments = [BEGIN + rng.random() * given.turns * TURN for _ in range(LOOKS)]
+    moments = [BEGIN + rng.random() * options.turns * TURN for _ in range(LOOKS)]
     looks = [measure(partial(read_moment, cast, at)) for at in moments]
     peers = [measure(partial(replay_record, at)) for at in moments[:PEER_LOOKS]]
     print(f"{LOOKS} moments: median {1000 * statistics.median(looks):.0f} ms, ", end="")

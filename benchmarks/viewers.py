@@ -38,15 +38,15 @@ async def watch_page(
     """Load the page, open its stream, and store its chunks with their times."""
     async with gate:
         page = await load_page(host, port, session)
-        found = POSITION.search(page)
-        if found is None:
+        match = POSITION.search(page)
+        if match is None:
             raise SystemExit(f"the page has no stream: {page[:500]!r}")
-        address = found[1].decode().replace("&amp;", "&")
+        address = match[1].decode().replace("&amp;", "&")
         reader, writer = await asyncio.open_connection(host, port, limit=READ)
         joint = "" if address.endswith("?") else "&"
         writer.write(
             build_request(
-                f"{address}{joint}after={found[2].decode()}",
+                f"{address}{joint}after={match[2].decode()}",
                 host,
                 port,
                 session,
@@ -84,14 +84,14 @@ def build_request(
 def parse_arrivals(chunks: Chunks) -> list[tuple[int, str, str]]:
     """Return the rows in the chunks, each with the time of the chunk that completed it."""
     ends = list(itertools.accumulate(len(chunk) for _, chunk in chunks))
-    whole = b"".join(chunk for _, chunk in chunks)
+    content = b"".join(chunk for _, chunk in chunks)
     return [
         (
-            chunks[bisect.bisect_left(ends, found.end())][0],
-            found[1].decode(),
-            found[2].decode().strip(),
+            chunks[bisect.bisect_left(ends, match.end())][0],
+            match[1].decode(),
+            match[2].decode().strip(),
         )
-        for found in ROW.finditer(whole)
+        for match in ROW.finditer(content)
     ]
 
 

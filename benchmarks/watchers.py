@@ -34,16 +34,16 @@ async def hold_watch(
     if b" 200 " not in answer.split(b"\r\n", 1)[0]:
         raise SystemExit(f"watch refused: {answer!r}")
     opened.set()
-    seen: set[int] = set()
+    marks: set[int] = set()
     tail = b""
-    while len(seen) < events:
+    while len(marks) < events:
         chunk = await reader.read(READ)
         now = time.monotonic_ns()
         if not chunk:
             break
-        for found in MARK.findall(tail + chunk):
-            if (mark := int(found)) not in seen:
-                seen.add(mark)
+        for digits in MARK.findall(tail + chunk):
+            if (mark := int(digits)) not in marks:
+                marks.add(mark)
                 arrivals.append((mark, now))
         tail = chunk[-KEEP:]
     writer.close()

@@ -355,5 +355,5 @@ def _build_name_clash(name: str) -> Clash:
     )
 
 
-def _count_noun(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _count_noun(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

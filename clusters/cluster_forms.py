@@ -102,23 +102,23 @@ class ClusterForm(forms.Form):
         self.fields["way"].initial = ways[0][0]
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
+        cleaned_data = super().clean() or {}
         if not self.errors.keys() & {"way", "kubeconfig", "server", "token", "ca"}:
             {
                 ConnectionWay.KUBECONFIG.value: self._clean_kubeconfig,
                 ConnectionWay.TOKEN.value: self._clean_token,
-            }.get(given.get("way", ""), _check_nothing)()
-        return given
+            }.get(cleaned_data.get("way", ""), _check_nothing)()
+        return cleaned_data
 
     @property
     def credentials(self) -> tuple[str, str]:
         """The way, and the kubeconfig of it. Only of a valid form."""
-        given = self.cleaned_data
-        if given["way"] == ConnectionWay.TOKEN.value:
-            return given["way"], build_kubeconfig(
-                given["server"], given["token"], given["ca"].strip()
+        cleaned_data = self.cleaned_data
+        if cleaned_data["way"] == ConnectionWay.TOKEN.value:
+            return cleaned_data["way"], build_kubeconfig(
+                cleaned_data["server"], cleaned_data["token"], cleaned_data["ca"].strip()
             )
-        return given["way"], given["kubeconfig"] if given[
+        return cleaned_data["way"], cleaned_data["kubeconfig"] if cleaned_data[
             "way"
         ] == ConnectionWay.KUBECONFIG.value else ""
 

@@ -37,9 +37,9 @@ def describe_twins(names: Sequence[str]) -> str:
 
 
 def _find_names(uid: str, server: str, rows: ClusterQuerySet) -> list[str]:
-    known = rows.order_by("name").values_list("name", "server", "findings__uid")
+    candidates = rows.order_by("name").values_list("name", "server", "findings__uid")
     return [
         name
-        for name, other_server, other_uid in known
+        for name, other_server, other_uid in candidates
         if (other_uid == uid if uid and other_uid else server and other_server == server)
     ][:MAX_TWINS]

@@ -59,14 +59,17 @@ def get_client(cluster: Cluster | uuid.UUID | str, *, streams: int = 0) -> Clien
         else Cluster.objects.only(*_CONNECTION_FIELDS).get(pk=cluster)
     )
     with _lock:
-        known = _connections.get((row.pk, streams))
-        if known is not None and (known.way, known.kubeconfig) == (row.way, row.kubeconfig):
-            return known.client
+        connection = _connections.get((row.pk, streams))
+        if connection is not None and (connection.way, connection.kubeconfig) == (
+            row.way,
+            row.kubeconfig,
+        ):
+            return connection.client
         new_client = _connect_client(row, streams)
         _connections[row.pk, streams] = _Connection(row.way, row.kubeconfig, new_client)
     # Closed outside the lock, and only its idle connections: threads that still use it finish.
-    if known is not None:
-        known.client.close()
+    if connection is not None:
+        connection.client.close()
     return new_client
 
 
@@ -75,8 +78,8 @@ def clock_offset(cluster_id: uuid.UUID) -> timedelta:
     sent.
     """
     with _lock:
-        known = _connections.get((cluster_id, 0))
-    return known.client.clock_skew.offset if known is not None else timedelta(0)
+        connection = _connections.get((cluster_id, 0))
+    return connection.client.clock_skew.offset if connection is not None else timedelta(0)
 
 
 def close_all() -> None:

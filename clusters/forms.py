@@ -6,9 +6,10 @@ from typing import Any
 
 from django import forms
 from django.db import IntegrityError, transaction
+from django.shortcuts import get_object_or_404
 
 from clusters import connections
-from clusters.models import Cluster
+from clusters.models import Cluster, NodePool
 from clusters.project_names import (
     DEPARTMENT_QUEUE_PREFIX,
     NAME_VALIDATOR,
@@ -148,12 +149,12 @@ class ProjectChangeForm(SharesForm):
         return " ".join(str(self.cleaned_data["department"]).replace("\x00", "").split())
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean()
-        if name := given.get("department"):
-            self._check_department(name, given)
-        cluster = self._find_cluster(given)
-        pools, unknown = find_node_pools(self.clusters, cluster, given.get("node_pools", ()))
-        given["node_pools"] = [str(pool.pk) for pool in pools]
+        cleaned_data = super().clean()
+        if name := cleaned_data.get("department"):
+            self._check_department(name, cleaned_data)
+        cluster = self._find_cluster(cleaned_data)
+        pools, unknown = find_node_pools(self.clusters, cluster, cleaned_data.get("node_pools", ()))
+        cleaned_data["node_pools"] = [str(pool.pk) for pool in pools]
         foreign_pools = [
             *(pool.name for pool in pools if cluster is not None and pool.cluster_id != cluster.pk),
             *(text[:40] for text in unknown),
@@ -166,18 +167,18 @@ class ProjectChangeForm(SharesForm):
                     "Choose among that one's."
                 ),
             )
-        return given
+        return cleaned_data
 
-    def _check_department(self, name: str, given: Mapping[str, Any]) -> None:
+    def _check_department(self, name: str, cleaned_data: Mapping[str, Any]) -> None:
         department = list_departments_for_project(self.user, self.row).filter(name=name).first()
         if (
             department is None
-            and self._may_create_department(given)
+            and self._may_create_department(cleaned_data)
             and not Department.objects.there().filter(name=name).exists()
         ):
             return
         # A department that the user may not see gets the text of one that does not exist.
-        if department is None or not self._may_use_department(department, given):
+        if department is None or not self._may_use_department(department, cleaned_data):
             text = f"There is no department {name} in which you may make projects."
             names = ", ".join(self.department_names[:5])
             where = (
@@ -190,13 +191,13 @@ class ProjectChangeForm(SharesForm):
         if self.row is not None and not self._may_move(self.row, department):
             self.add_error("department", _describe_takeover(self.row, department))
             return
-        for field, wrong in quotas.find_laxer_limits(given, department):
+        for field, wrong in quotas.find_laxer_limits(cleaned_data, department):
             self.add_error(field, wrong)
 
-    def _may_use_department(self, department: Department, given: Mapping[str, Any]) -> bool:
+    def _may_use_department(self, department: Department, cleaned_data: Mapping[str, Any]) -> bool:
         if self.row is not None and self.row.department_id == department.pk:
             return True
-        cluster = self._find_cluster(given)
+        cluster = self._find_cluster(cleaned_data)
         above = [department_scope(department), *([cluster_scope(cluster.pk)] if cluster else [])]
         return any(self.user.rights.may(CREATE_PROJECTS, scope) for scope in above)
 
@@ -214,17 +215,17 @@ class ProjectChangeForm(SharesForm):
         gained = rights.permissions_in(department_scope(department))
         return may_take and gained <= rights.permissions_in(project_scope(project))
 
-    def _may_create_department(self, given: Mapping[str, Any]) -> bool:
+    def _may_create_department(self, cleaned_data: Mapping[str, Any]) -> bool:
         """Return whether the project may be in a new department. Only its cluster is above
         it then.
         """
-        cluster = self._find_cluster(given)
+        cluster = self._find_cluster(cleaned_data)
         return self.can_make_departments and (
             cluster is None or self.user.rights.may(CREATE_PROJECTS, cluster_scope(cluster.pk))
         )
 
-    def _find_cluster(self, given: Mapping[str, Any]) -> Cluster | None:
-        return self.row.cluster if self.row is not None else given.get("cluster")
+    def _find_cluster(self, cleaned_data: Mapping[str, Any]) -> Cluster | None:
+        return self.row.cluster if self.row is not None else cleaned_data.get("cluster")
 
     @staticmethod
     def values(project: Project) -> dict[str, Any]:
@@ -240,7 +241,7 @@ class ProjectChangeForm(SharesForm):
         }
 
     def save(self, edited_version: int | None = None) -> Project:
-        """Save the project as the form says. Raises Clash and ChangedMeanwhile.
+        """Save the project as the form says. Raises Clash, ChangedMeanwhile and Http404.
 
         `edited_version` is the version that the user started from. Clash: the name or the namespace
         is in use.
@@ -252,7 +253,7 @@ class ProjectChangeForm(SharesForm):
                 .select_related("department", "cluster")
                 .select_for_update(of=("self",))
             )
-            row: Project = rows.get(pk=self.row.pk)
+            row: Project = get_object_or_404(rows, pk=self.row.pk)
             edit_conflicts.check_version(row.version, edited_version, f"Project {row.name}")
             values_before, old_department = describe_for_audit(row), row.department
             self._set_fields(row)
@@ -260,7 +261,7 @@ class ProjectChangeForm(SharesForm):
                 self._require_credentials_kept(row, old_department)
             row.version += 1
             row.save(update_fields=_CHANGED_COLUMNS)
-            row.node_pools.set(self.cleaned_data["node_pools"])
+            self._set_pools(row)
             before, after = audit.select_changes(values_before, describe_for_audit(row))
             scope = project_scope(row)
             audit.record(
@@ -293,7 +294,9 @@ class ProjectChangeForm(SharesForm):
         self.fill_row(project)
         project.default_preemptible = self.cleaned_data["default_preemptibility"] != NON_PREEMPTIBLE
         name = self.cleaned_data["department"]
-        department = Department.objects.there().filter(name=name).first()
+        # Locked, so that it is not deleted before this is committed.
+        departments = Department.objects.there().select_for_update(no_key=True)
+        department = departments.filter(name=name).first()
         is_new = self.row is None
         if department is not None and not (is_new or self._may_move(project, department)):
             # It went to another department since the form was checked.
@@ -312,6 +315,18 @@ class ProjectChangeForm(SharesForm):
                 after=audit_values,
             )
         project.department = department
+
+    def _set_pools(self, project: Project) -> None:
+        """Set the node pools. Raises Clash where one was deleted since the form was checked."""
+        keys = list(map(int, self.cleaned_data["node_pools"]))
+        # Locked, so that none is deleted before this is committed.
+        pools = NodePool.objects.select_for_update(no_key=True).filter(pk__in=keys).order_by("pk")
+        if len(pools.values_list("pk", flat=True)) < len(keys):
+            raise Clash(
+                "One of the node pools was deleted a moment ago. Choose among those that are left.",
+                field="node_pools",
+            )
+        project.node_pools.set(keys)
 
 
 def _describe_takeover(project: Project, department: Department) -> str:
@@ -403,10 +418,10 @@ class ProjectForm(ProjectChangeForm):
         return name
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean()
-        cluster = given.get("cluster")
+        cleaned_data = super().clean()
+        cluster = cleaned_data.get("cluster")
         if (
-            given.get("namespace")
+            cleaned_data.get("namespace")
             and cluster is not None
             and not access.is_permitted(
                 self.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(cluster.pk)
@@ -423,15 +438,15 @@ class ProjectForm(ProjectChangeForm):
                 "namespace",
                 f"{reason} {refusal} Or leave it empty: Muster then makes one for the project.",
             )
-        return given
+        return cleaned_data
 
     def save(self, edited_version: int | None = None) -> Project:
-        name, given = self.cleaned_data["name"], self.cleaned_data["namespace"]
+        name, namespace = self.cleaned_data["name"], self.cleaned_data["namespace"]
         project = Project(
             name=name,
             queue=name,
-            namespace=given or build_namespace_name(name),
-            is_namespace_adopted=bool(given),
+            namespace=namespace or build_namespace_name(name),
+            is_namespace_adopted=bool(namespace),
             cluster=self.cleaned_data["cluster"],
         )
         try:
@@ -450,7 +465,7 @@ class ProjectForm(ProjectChangeForm):
                     )
                 self._set_fields(project)
                 project.save(force_insert=True)
-                project.node_pools.set(self.cleaned_data["node_pools"])
+                self._set_pools(project)
                 scope, after = (
                     project_scope(project),
                     describe_for_audit(project)

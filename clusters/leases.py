@@ -215,12 +215,12 @@ class LeaseHolder(Generic[Work]):
         current = _ForeignLease(
             getattr(row, self._kind.holder_column), getattr(row, self._kind.end_column)
         )
-        known = self._foreign_leases.get(row.pk)
-        if known is None or known != current:
+        previous_lease = self._foreign_leases.get(row.pk)
+        if previous_lease is None or previous_lease != current:
             self._foreign_leases[row.pk] = current
             return None
-        is_dead = time.monotonic() - known.read_at > LEASE_DURATION.total_seconds()
-        return known if is_dead else None
+        is_dead = time.monotonic() - previous_lease.read_at > LEASE_DURATION.total_seconds()
+        return previous_lease if is_dead else None
 
     def _write_lease(self, cluster_id: uuid.UUID, condition: Q) -> bool:
         # The condition is part of the UPDATE: of two processes that see a free lease, only one

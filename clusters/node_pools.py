@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.db import IntegrityError, transaction
+from django.shortcuts import get_object_or_404
 
 from clusters import label_syntax, seams
 from clusters.models import Cluster, NodePool
@@ -88,12 +89,14 @@ class NodePoolForm(forms.Form):
         return str(self.cleaned_data["currency"]).replace("\x00", "").strip()
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
-        self._check_price(given)
-        cluster = self.row.cluster if self.row else given.get("cluster")
+        cleaned_data = super().clean() or {}
+        self._check_price(cleaned_data)
+        cluster = self.row.cluster if self.row else cleaned_data.get("cluster")
         if cluster is not None and not self.errors:
             same = NodePool.objects.filter(
-                cluster=cluster, label_key=given["label_key"], label_value=given["label_value"]
+                cluster=cluster,
+                label_key=cleaned_data["label_key"],
+                label_value=cleaned_data["label_value"],
             )
             if other := same.exclude(pk=self.row.pk if self.row else None).first():
                 self.add_error(
@@ -103,16 +106,16 @@ class NodePoolForm(forms.Form):
                         "nodes. Use that one."
                     ),
                 )
-        return given
+        return cleaned_data
 
-    def _check_price(self, given: dict[str, Any]) -> None:
+    def _check_price(self, cleaned_data: dict[str, Any]) -> None:
         """Add an error where a price has no currency, or a currency no price."""
         if self.errors.keys() & {"gpu_hour_price", "currency"}:
             return
-        has_price = given.get("gpu_hour_price") is not None
-        if has_price and not given.get("currency"):
+        has_price = cleaned_data.get("gpu_hour_price") is not None
+        if has_price and not cleaned_data.get("currency"):
             self.add_error("currency", "Say what the price is in, as EUR.")
-        elif given.get("currency") and not has_price:
+        elif cleaned_data.get("currency") and not has_price:
             self.add_error("gpu_hour_price", "Give a price, or take the currency away.")
 
     @staticmethod
@@ -164,14 +167,19 @@ def list_clusters_for_new_pools(user: User) -> Any:
 
 def create(form: NewNodePoolForm, user: User) -> NodePool:
     """Create the pool of a valid form. Raises NotAllowed, Http404, and Clash where its name is
-    taken.
+    taken, or its cluster was removed.
     """
-    given = form.cleaned_data
-    access.require(user, Verb.CREATE, Entity.NODE_POOLS, cluster_scope(given["cluster"].pk))
-    pool = NodePool(name=given["name"], cluster=given["cluster"], created_by=user)
+    cleaned_data = form.cleaned_data
+    access.require(user, Verb.CREATE, Entity.NODE_POOLS, cluster_scope(cleaned_data["cluster"].pk))
+    pool = NodePool(name=cleaned_data["name"], cluster=cleaned_data["cluster"], created_by=user)
     _set_fields(pool, form)
     try:
         with transaction.atomic():
+            clusters = Cluster.objects.there().select_for_update(no_key=True)
+            if not clusters.filter(pk=pool.cluster_id).exists():
+                raise Clash(
+                    "The cluster was removed meanwhile. Choose another one.", field="cluster"
+                )
             pool.save(force_insert=True)
             _record(audit.Event.CREATE, pool, user, None, describe_for_audit(pool))
     except IntegrityError:
@@ -194,7 +202,7 @@ def change(
     """
     access.require(user, Verb.EDIT, Entity.NODE_POOLS, cluster_scope(pool.cluster_id))
     with transaction.atomic():
-        row: NodePool = NodePool.objects.select_for_update().get(pk=pool.pk)
+        row: NodePool = get_object_or_404(NodePool.objects.select_for_update(), pk=pool.pk)
         edit_conflicts.check_version(row.version, edited_version, f"Node pool {row.name}")
         before = describe_for_audit(row)
         _set_fields(row, form)
@@ -212,7 +220,7 @@ def delete(pool: NodePool, user: User) -> None:
     """
     access.require(user, Verb.DELETE, Entity.NODE_POOLS, cluster_scope(pool.cluster_id))
     with transaction.atomic():
-        row = NodePool.objects.select_for_update().get(pk=pool.pk)
+        row = get_object_or_404(NodePool.objects.select_for_update(), pk=pool.pk)
         if hindrance := describe_hindrance(row, user):
             raise Clash(hindrance)
         _record(audit.Event.DELETE, row, user, describe_for_audit(row), None)

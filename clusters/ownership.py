@@ -116,15 +116,15 @@ def is_being_deleted(obj: Object) -> bool:
     return bool((obj.get("metadata") or {}).get("deletionTimestamp"))
 
 
-def has_wanted_fields(found: Any, wanted: Any) -> bool:
+def has_wanted_fields(actual: Any, wanted: Any) -> bool:
     """Return whether the existing object has all wanted fields; fields of others are ignored."""
     if isinstance(wanted, dict):
-        return isinstance(found, dict) and all(
-            name in found and has_wanted_fields(found[name], value)
+        return isinstance(actual, dict) and all(
+            name in actual and has_wanted_fields(actual[name], value)
             for name, value in wanted.items()
         )
-    return bool(found == wanted)
+    return bool(actual == wanted)
 
 
-def _capitalize(what: str) -> str:
-    return what[0].upper() + what[1:]
+def _capitalize(text: str) -> str:
+    return text[0].upper() + text[1:]

@@ -65,8 +65,8 @@ def find_node_pools(
     names = [text for text in texts if not text.isdecimal()]
     of_names = Q(name__in=names) & (Q() if cluster is None else Q(cluster=cluster))
     pools = list(list_node_pools(clusters).filter(Q(pk__in=keys) | of_names)) if texts else []
-    found = {text for pool in pools for text in (str(pool.pk), pool.name)}
-    return pools, [text for text in texts if text not in found]
+    matches = {text for pool in pools for text in (str(pool.pk), pool.name)}
+    return pools, [text for text in texts if text not in matches]
 
 
 class PoolNamesInput(SuggestingInput):

@@ -176,8 +176,8 @@ def _ensure_namespace(client: Client, project: Project, owner: Owner) -> None:
             f"The namespace {name} is Muster's own. Delete the project and make it anew without "
             "naming one: Muster then makes it."
         )
-    found = _find_object(client, NAMESPACES, name)
-    if found is None:
+    namespace = _find_object(client, NAMESPACES, name)
+    if namespace is None:
         if adopted:
             raise NotOurs(
                 f"There is no namespace {name} in the cluster to be used. Create it there: "
@@ -189,20 +189,20 @@ def _ensure_namespace(client: Client, project: Project, owner: Owner) -> None:
         # this moment.
         metadata = {"name": name, "labels": owner.labels, "annotations": {ORIGIN_ANNOTATION: MADE}}
         try:
-            found = calls.create(
+            namespace = calls.create(
                 client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
             )
         except Conflict as error:
             if not error.already_exists:
                 raise
-            found = calls.get(client, NAMESPACES, name)
-    if not adopted or PROJECT_LABEL in get_labels(found):
+            namespace = calls.get(client, NAMESPACES, name)
+    if not adopted or PROJECT_LABEL in get_labels(namespace):
         owner.check_ownership(
-            found,
+            namespace,
             f"the namespace {name}",
             f"`kubectl label namespace {name} {MANAGED_BY}={MUSTER}`",
         )
-    if is_being_deleted(found) or (found.get("status") or {}).get("phase") == "Terminating":
+    if is_being_deleted(namespace) or (namespace.get("status") or {}).get("phase") == "Terminating":
         raise NotOurs(
             f"The namespace {name} is being deleted. It is made anew once the cluster has "
             "finished that."
@@ -210,8 +210,8 @@ def _ensure_namespace(client: Client, project: Project, owner: Owner) -> None:
     _apply_difference(
         client,
         NAMESPACES,
-        found,
-        project_manifests.build_namespace(owner, name, found, adopted=adopted),
+        namespace,
+        project_manifests.build_namespace(owner, name, namespace, adopted=adopted),
     )
 
 
@@ -223,13 +223,13 @@ def _ensure_queues(client: Client, project: Project, owner: Owner) -> str:
     )
     try:
         for wanted in build_queues(project, siblings, owner.installation):
-            found = _find_object(client, QUEUES, wanted.name)
-            if found is not None:
+            queue = _find_object(client, QUEUES, wanted.name)
+            if queue is not None:
                 adopt = (
                     f"`kubectl label queues.scheduling.run.ai {wanted.name} {MANAGED_BY}={MUSTER}`"
                 )
-                wanted.owner.check_ownership(found, f"the Queue {wanted.name}", adopt)
-            _apply_difference(client, QUEUES, found, wanted)
+                wanted.owner.check_ownership(queue, f"the Queue {wanted.name}", adopt)
+            _apply_difference(client, QUEUES, queue, wanted)
     except NotServed:
         return WITHOUT_KAI
     return ""

@@ -134,11 +134,11 @@ def _release_namespace(client: Client, project: Project, owner: Owner) -> None:
 
 def _remove_queue(client: Client, name: str, owner: Owner) -> None:
     try:
-        found = _find_object(client, QUEUES, name)
+        queue = _find_object(client, QUEUES, name)
     except NotServed:
         return
-    if found is not None and owner.owns(found) and not is_being_deleted(found):
-        project_provisioning.delete_object(client, QUEUES, name, found)
+    if queue is not None and owner.owns(queue) and not is_being_deleted(queue):
+        project_provisioning.delete_object(client, QUEUES, name, queue)
 
 
 def _find_object(

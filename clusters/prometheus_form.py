@@ -159,23 +159,23 @@ class PrometheusForm(forms.Form):
         return self.cleaned_data["prometheus_way"] or self._default_way
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
+        cleaned_data = super().clean() or {}
         if self.errors.keys() & {"prometheus_url", "prometheus_way", *_FIELDS.values()}:
-            return given
-        url = given["prometheus_url"]
-        if given["prometheus_way"] == STORED_SIGN_IN:
+            return cleaned_data
+        url = cleaned_data["prometheus_url"]
+        if cleaned_data["prometheus_way"] == STORED_SIGN_IN:
             # Whoever may name another server may not be sent what is kept for this one.
             if url and urlsplit(url)[:2] != urlsplit(self._stored_url)[:2]:
                 self.add_error(
                     "prometheus_way",
                     "What is stored is for the address before. Choose how Muster signs in here.",
                 )
-            return given
+            return cleaned_data
         try:
             self._sign_in = self._read_sign_in()
         except ValueError as error:
             self.add_error("prometheus_headers", str(error))
-            return given
+            return cleaned_data
         if problem := self._sign_in.find_problem():
             field, text = problem
             self.add_error(_FIELDS[field], text)
@@ -185,30 +185,32 @@ class PrometheusForm(forms.Form):
                 "It starts with http, so credentials and headers would travel in the clear. Give "
                 "its https address.",
             )
-        return given
+        return cleaned_data
 
     @property
     def matcher(self) -> str:
         """What the cluster's series have; "" without an address. Only of a valid form."""
-        given = self.cleaned_data
-        return str(given["prometheus_matcher"]) if given["prometheus_url"] else ""
+        cleaned_data = self.cleaned_data
+        return str(cleaned_data["prometheus_matcher"]) if cleaned_data["prometheus_url"] else ""
 
     @property
     def sign_in(self) -> SignIn | None:
         """How Muster signs in; None where what is stored stays. Only of a valid form."""
         if not self.cleaned_data["prometheus_url"]:
             return SignIn()
-        kept = self.cleaned_data["prometheus_way"] == STORED_SIGN_IN
-        return None if kept else self._sign_in
+        is_unchanged = self.cleaned_data["prometheus_way"] == STORED_SIGN_IN
+        return None if is_unchanged else self._sign_in
 
     def _read_sign_in(self) -> SignIn:
-        given = self.cleaned_data
-        way = SignInWay(given["prometheus_way"])
+        cleaned_data = self.cleaned_data
+        way = SignInWay(cleaned_data["prometheus_way"])
         texts = {
-            name: given[_FIELDS[name]] if name == "password" else given[_FIELDS[name]].strip()
+            name: cleaned_data[_FIELDS[name]]
+            if name == "password"
+            else cleaned_data[_FIELDS[name]].strip()
             for name in (*_OWN_FIELDS[way], "ca")
         }
-        return SignIn(way=way, headers=_parse_headers(given["prometheus_headers"]), **texts)
+        return SignIn(way=way, headers=_parse_headers(cleaned_data["prometheus_headers"]), **texts)
 
 
 def _parse_headers(text: str) -> dict[str, str]:

@@ -121,15 +121,29 @@ def heartbeat(cluster_id: str, rechecks: int = 0) -> None:
     Where the cluster answers, its projects that differ from their rows are queued for provisioning,
     and deleted ones for removal. `rechecks` is how often it refused everything in a row.
     """
+    failure: KubeError | None = None
     with claim_task("heartbeat", cluster_id) as is_claimed:
         cluster = _load_cluster(cluster_id) if is_claimed else None
         if cluster is None:
             return
         with claim_silent_thread(cluster) as may_ask:
-            answer = _ask_cluster(cluster, rechecks) if may_ask else None
-    if answer is None:
+            if not may_ask:
+                return
+            try:
+                client, server_version, survey = _ask_cluster(cluster)
+            except KubeError as error:
+                failure = error
+    if not cluster_checks.has_same_credentials(cluster):
+        # What the old ones found says nothing of where the new ones lead. The heartbeat that the
+        # change of credentials asked for may have found this one still at work.
+        heartbeat.enqueue(cluster_id)
         return
-    client, server_version, survey = answer
+    if failure is not None:
+        if is_forbidden(failure) and rechecks < REFUSAL_RECHECKS:
+            heartbeat.enqueue_after(REFUSAL_RECHECK_SECONDS, cluster_id, rechecks + 1)
+        else:
+            record_failure(cluster.pk, failure)
+        return
     record_answer(cluster.pk, server_version.version)
     _save_nodes(cluster, survey)
     _repair_projects(client, cluster)
@@ -149,24 +163,15 @@ def _load_cluster(cluster_id: str) -> Cluster | None:
 
 
 def _ask_cluster(
-    cluster: Cluster, rechecks: int
-) -> tuple[Client, discovery.ServerVersion, nodes.NodeSurvey] | None:
-    """Return what a heartbeat learns from the cluster; None, once that is recorded, where it does
-    not answer.
-    """
-    try:
-        client = connections.get_client(cluster)
-        server_version = discovery.fetch_server_version(client)
-        if cluster_checks.is_probe_due(cluster):
-            cluster_checks.update_capabilities(client, cluster, server_version)
-        pool_keys = frozenset(cluster.node_pools.values_list("label_key", flat=True))
-        return client, server_version, nodes.fetch_survey(client, pool_keys)
-    except KubeError as error:
-        if is_forbidden(error) and rechecks < REFUSAL_RECHECKS:
-            heartbeat.enqueue_after(REFUSAL_RECHECK_SECONDS, str(cluster.pk), rechecks + 1)
-        else:
-            record_failure(cluster.pk, error)
-        return None
+    cluster: Cluster,
+) -> tuple[Client, discovery.ServerVersion, nodes.NodeSurvey]:
+    """Return what a heartbeat learns from the cluster. Raises KubeError."""
+    client = connections.get_client(cluster)
+    server_version = discovery.fetch_server_version(client)
+    if cluster_checks.is_probe_due(cluster):
+        cluster_checks.update_capabilities(client, cluster, server_version)
+    pool_keys = frozenset(cluster.node_pools.values_list("label_key", flat=True))
+    return client, server_version, nodes.fetch_survey(client, pool_keys)
 
 
 @step
@@ -183,7 +188,8 @@ def check(cluster_id: str) -> None:
             cluster_checks.update_capabilities(client, cluster)
             cluster_checks.update_permissions(client, cluster)
         except KubeError as error:
-            record_failure(cluster.pk, error)
+            if cluster_checks.has_same_credentials(cluster):
+                record_failure(cluster.pk, error)
         finally:
             Cluster.objects.filter(pk=cluster_id).update(check_requested_at=None)
 
@@ -273,9 +279,9 @@ def _begin_removal_again(project_id: int) -> bool:
 
 def record_answer(cluster_id: uuid.UUID, version: str = "") -> None:
     """Record that a cluster answered just now."""
-    known = {"version": version[:64]} if version else {}
+    fields = {"version": version[:64]} if version else {}
     Cluster.objects.filter(pk=cluster_id).update(
-        last_seen_at=timezone.now(), unreachable_since=None, trouble="", **known
+        last_seen_at=timezone.now(), unreachable_since=None, trouble="", **fields
     )
 
 
@@ -309,7 +315,7 @@ def _save_nodes(cluster: Cluster, survey: nodes.NodeSurvey) -> None:
     rows = [_build_node(cluster, observed) for observed in survey.nodes]
     for row in rows:
         row.seen_at = now
-    kept = {row.name for row in rows} | survey.unreadable
+    present_names = {row.name for row in rows} | survey.unreadable
     fields = [
         each.name
         for each in Node._meta.concrete_fields
@@ -317,9 +323,9 @@ def _save_nodes(cluster: Cluster, survey: nodes.NodeSurvey) -> None:
     ]
     with transaction.atomic():
         # Only nodes that the survey neither read nor failed to read are gone.
-        known = dict(Node.objects.filter(cluster=cluster).values_list("name", "pk"))
-        gone = [pk for name, pk in known.items() if name not in kept]
-        for part in split_chunks(gone):
+        keys_by_name = dict(Node.objects.filter(cluster=cluster).values_list("name", "pk"))
+        removed_keys = [pk for name, pk in keys_by_name.items() if name not in present_names]
+        for part in split_chunks(removed_keys):
             Node.objects.filter(pk__in=part).delete()
         Node.objects.bulk_create(
             rows,

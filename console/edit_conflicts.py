@@ -49,21 +49,22 @@ class Difference:
 class ChangedMeanwhile(Clash):
     """The row has a newer version than the one that was edited. `version` is the row's."""
 
-    def __init__(self, version: int, what: str = "It") -> None:
+    def __init__(self, version: int, subject: str = "It") -> None:
         super().__init__(
-            f"{what} was changed meanwhile by somebody else. Load it again, and repeat your change."
+            f"{subject} was changed meanwhile by somebody else. "
+            "Load it again, and repeat your change."
         )
         self.version = version
 
 
-def check_version(version: int, edited_version: int | None, what: str = "It") -> None:
+def check_version(version: int, edited_version: int | None, subject: str = "It") -> None:
     """Raise ChangedMeanwhile if the row's version is not the edited one.
 
     An `edited_version` of None skips the check. Call it while the row is locked, before its version
     is raised.
     """
     if edited_version is not None and edited_version != version:
-        raise ChangedMeanwhile(version, what)
+        raise ChangedMeanwhile(version, subject)
 
 
 def parse_started_version(sent: Mapping[str, Any]) -> int:

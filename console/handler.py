@@ -25,7 +25,7 @@ class SingleThreadHandler(ASGIHandler):
 
     def resolve_request(self, request: HttpRequest) -> Any:
         """Find the view, and leave the pattern of its address for who counts requests."""
-        found = super().resolve_request(request)
+        resolver_match = super().resolve_request(request)
         if isinstance(request, ASGIRequest) and request.resolver_match is not None:
             cast(dict[str, Any], request.scope)[ROUTE_KEY] = request.resolver_match.route
-        return found
+        return resolver_match

@@ -90,7 +90,9 @@ class Installation:
             port = ports.pick_free_port(int(state.get("localkube_port", 0)))
         state["localkube_port"] = str(port)
         sizes = {"--gpus": self.options.localkube_gpus, "--nodes": self.options.localkube_nodes}
-        given = [f"{name}={value}" for name, value in sizes.items() if value not in (None, "")]
+        size_options = [
+            f"{name}={value}" for name, value in sizes.items() if value not in (None, "")
+        ]
         data = self.options.data_dir / "localkube"
         # The cluster writes it when it serves, so its being there tells those who wait.
         self.kubeconfig.unlink(missing_ok=True)
@@ -104,7 +106,7 @@ class Installation:
                 str(data),
                 "--port",
                 str(port),
-                *given,
+                *size_options,
             ],
             environment=processes.scrub_environment(os.environ),
             directory=processes.BASE,

@@ -71,10 +71,10 @@ def _list_tokens(rows: Any, name: str) -> Iterator[tuple[Any, str]]:
     """Yield the key and the token of each row that has one, in batches by key."""
     last = None
     while True:
-        found = annotate_token(rows, name).exclude(token="").order_by("pk")
+        token_rows = annotate_token(rows, name).exclude(token="").order_by("pk")
         if last is not None:
-            found = found.filter(pk__gt=last)
-        batch = list(found.values_list("pk", "token")[:BATCH_SIZE])
+            token_rows = token_rows.filter(pk__gt=last)
+        batch = list(token_rows.values_list("pk", "token")[:BATCH_SIZE])
         yield from batch
         if len(batch) < BATCH_SIZE:
             return

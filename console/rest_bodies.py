@@ -114,12 +114,12 @@ class Reading(Generic[Body]):
 
     def get_body_path(self, path: str) -> str:
         """Return the path in the body of a path in the value: items that were left out count."""
-        found = ""
+        body_path = ""
         for part in path.split("."):
-            kept = self.kept_indexes.get(found)
-            is_item = kept is not None and part.isdigit() and int(part) < len(kept)
-            found = _join(found, str(kept[int(part)]) if kept and is_item else part)
-        return found
+            indexes = self.kept_indexes.get(body_path)
+            is_item = indexes is not None and part.isdigit() and int(part) < len(indexes)
+            body_path = _join(body_path, str(indexes[int(part)]) if indexes and is_item else part)
+        return body_path
 
     def require_valid(self) -> Body:
         """Return the value. Raises Invalid with all problems."""
@@ -213,14 +213,14 @@ class _BodyReader:
         if not isinstance(data, Mapping):
             self._refuse(path, problem)
             return _build_empty(body_type)
-        given = {str(name): value for name, value in data.items()}
+        values = {str(name): value for name, value in data.items()}
         if body_type.__struct_config__.forbid_unknown_fields:
-            self._refuse_unknown(given, fields, path)
+            self._refuse_unknown(values, fields, path)
         return body_type(
             **{
                 each.name: None
-                if each.takes_null and given.get(each.rest_name, 0) is None
-                else self._read_field(each, given.get(each.rest_name), path)
+                if each.takes_null and values.get(each.rest_name, 0) is None
+                else self._read_field(each, values.get(each.rest_name), path)
                 for each in fields
             }
         )
@@ -282,16 +282,16 @@ class _BodyReader:
             self.problems.append((path, build_sentence(path, text)))
 
     def _refuse_unknown(
-        self, given: Mapping[str, Any], fields: Sequence[_BodyField], path: str
+        self, values: Mapping[str, Any], fields: Sequence[_BodyField], path: str
     ) -> None:
-        known = sorted(each.rest_name for each in fields if not each.is_unused)
-        unknown = {name for name, value in given.items() if value is not None}
+        field_names = sorted(each.rest_name for each in fields if not each.is_unused)
+        unknown = {name for name, value in values.items() if value is not None}
         for name in sorted(unknown - {each.rest_name for each in fields})[:MAX_UNKNOWN]:
             if len(self.unknown_problems) < MAX_PROBLEMS:
-                self.unknown_problems.append(self.describe_unknown(path, name, known))
+                self.unknown_problems.append(self.describe_unknown(path, name, field_names))
 
 
-def _describe_unknown(path: str, name: str, known: Sequence[str]) -> Problem:
+def _describe_unknown(path: str, name: str, field_names: Sequence[str]) -> Problem:
     place = _join(path, clean_name(name))
     return place, build_sentence(place, "is not a field that this version knows")
 

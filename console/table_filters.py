@@ -76,12 +76,12 @@ class Filter:
 
         A typed text is cut, and not left out: rows that nobody asked for would be shown.
         """
-        given = request.GET.getlist(self.name)
+        values = request.GET.getlist(self.name)
         if self.kind != "choices":
-            given = [_cut_text(value) if self.kind == "text" else value for value in given[-1:]]
+            values = [_cut_text(value) if self.kind == "text" else value for value in values[-1:]]
         return tuple(
             sorted(
-                {value for value in given[:MAX_VALUES] if value and self.accepts(request, value)}
+                {value for value in values[:MAX_VALUES] if value and self.accepts(request, value)}
             )
         )
 
@@ -93,9 +93,9 @@ class Filter:
         """
         if self.kind in ("view", "text"):
             return []
-        given = request.GET.getlist(self.name)
-        given = given if self.kind == "choices" else given[-1:]
-        return [value for value in dict.fromkeys(given) if value and value not in accepted]
+        values = request.GET.getlist(self.name)
+        values = values if self.kind == "choices" else values[-1:]
+        return [value for value in dict.fromkeys(values) if value and value not in accepted]
 
     def narrow(self, rows: Rows, values: tuple[str, ...]) -> Rows:
         """Return the rows that fit these values, as `parse_values` returns them."""

@@ -79,10 +79,10 @@ def ensure_builtin_assets() -> int:
 
 
 def _create_missing(model: type[Asset], name: str, values: dict[str, Any]) -> bool:
-    made: tuple[Asset, bool] = model.objects.get_or_create(
+    outcome: tuple[Asset, bool] = model.objects.get_or_create(
         # The whole scope: departments and clusters may have assets of the same names.
         name=name,
         **TENANT.columns,
         defaults=values | {"is_built_in": True},
     )
-    return made[1]
+    return outcome[1]

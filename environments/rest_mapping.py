@@ -275,18 +275,20 @@ def build_serving_shape(frameworks: Sequence[str]) -> ValueShape:
     )
 
 
-def merge_typed(was: TypedValues, given: TypedValues) -> TypedValues:
+def merge_typed(was: TypedValues, changes: TypedValues) -> TypedValues:
     """Return the old typed values with the given ones in their place.
 
     Rows are replaced as a whole.
     """
-    replaced_lists = {match[1] for name in given if (match := re.match(r"([a-z_]+)-", name))}
+    replaced_lists = {match[1] for name in changes if (match := re.match(r"([a-z_]+)-", name))}
     remaining = {
         name: values
         for name, values in was.items()
         if not any(name.startswith(f"{each}-") for each in replaced_lists)
     }
-    return {name: values for name, values in (remaining | given).items() if not name.endswith("-")}
+    return {
+        name: values for name, values in (remaining | changes).items() if not name.endswith("-")
+    }
 
 
 def _set_at(body: dict[str, Any], place: str, value: Any) -> None:

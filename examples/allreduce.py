@@ -161,12 +161,12 @@ class Group:
         )
         return GroupError(rank, f"{reason} at step {step}")
 
-    def _announce_loss(self, lost: int, step: int) -> None:
+    def _announce_loss(self, lost_rank: int, step: int) -> None:
         """Tell the other ranks which rank was lost, as far as they still listen."""
         for rank, peer in self.peers.items():
-            if rank != lost:
+            if rank != lost_rank:
                 try:
-                    send_message(peer, LOST, lost, step, [])
+                    send_message(peer, LOST, lost_rank, step, [])
                 except OSError:
                     continue
 

@@ -249,10 +249,10 @@ def main(arguments: Sequence[str]) -> None:
     )
     training = train(loader, options)
     delivery.unregister(loader)
-    whole = training.waited + training.computed
+    total = training.waited + training.computed
     print(
-        f"waited {training.waited:.1f} s of {whole:.1f} s for data "
-        f"({100 * training.waited / max(whole, 1e-9):.0f} %)"
+        f"waited {training.waited:.1f} s of {total:.1f} s for data "
+        f"({100 * training.waited / max(total, 1e-9):.0f} %)"
     )
     print(f"digest {hash_weights(training.weights)} rank {os.environ.get('RANK', '0')}", flush=True)
 

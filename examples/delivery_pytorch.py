@@ -82,9 +82,9 @@ def train(loader: Any, options: argparse.Namespace, rank: int, world: int) -> No
     while epoch < options.epochs:
         if isinstance(getattr(loader, "sampler", None), DistributedSampler):
             loader.sampler.set_epoch(epoch)
-        asked = time.monotonic()
+        requested_at = time.monotonic()
         for images, labels, numbers in loader:
-            waited_now = time.monotonic() - asked
+            waited_now = time.monotonic() - requested_at
             waited += waited_now
             time.sleep(options.step_seconds)
             optimizer.zero_grad()
@@ -99,11 +99,11 @@ def train(loader: Any, options: argparse.Namespace, rank: int, world: int) -> No
             print(text, flush=True)
             if step % options.checkpoint_every == 0:
                 save_checkpoint((epoch, step), model, optimizer, loader, options, rank)
-            asked = time.monotonic()
+            requested_at = time.monotonic()
         epoch += 1
         save_checkpoint((epoch, step), model, optimizer, loader, options, rank)
-    whole = time.monotonic() - started
-    print(f"waited {waited:.1f} s of {whole:.1f} s for data ({100 * waited / whole:.0f} %)")
+    total = time.monotonic() - started
+    print(f"waited {waited:.1f} s of {total:.1f} s for data ({100 * waited / total:.0f} %)")
     print(f"digest {hash_model(model)} rank {rank}", flush=True)
 
 

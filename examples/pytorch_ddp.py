@@ -240,7 +240,7 @@ def train(place: ProcessPlace, group: Any, options: argparse.Namespace) -> None:
 
 
 def run_steps(
-    done: int,
+    completed_steps: int,
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
     place: ProcessPlace,
@@ -250,8 +250,12 @@ def run_steps(
     points, labels = (tensor.to(place.device) for tensor in make_data(options.seed))
     parallel = DistributedDataParallel(model, process_group=group)
     folder = Path(options.checkpoint) if options.checkpoint else None
-    for step in range(done + 1, options.steps + 1):
-        if step == options.fail_at_step and place.rank == options.fail_rank and done == 0:
+    for step in range(completed_steps + 1, options.steps + 1):
+        if (
+            step == options.fail_at_step
+            and place.rank == options.fail_rank
+            and completed_steps == 0
+        ):
             print(
                 f"rank {place.rank} fails at step {step}, as --fail-at-step asks", file=sys.stderr
             )

@@ -321,8 +321,10 @@ def timeout_error(
     )
 
 
-def storage_full_error(what: str) -> ApiError:
+def storage_full_error(reason: str) -> ApiError:
     """Build a 507: the disk or the store's own bound is full. Nothing was written."""
     return ApiError(
-        507, "InsufficientStorage", f"the request was not stored: {what}; free space and try again"
+        507,
+        "InsufficientStorage",
+        f"the request was not stored: {reason}; free space and try again",
     )

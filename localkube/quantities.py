@@ -99,14 +99,14 @@ def _format_number(number: Decimal, style: str) -> str:
     if not number:
         return "0"
     if style == "binary" and abs(number) >= 1024 and number == number.to_integral_value():
-        whole, power = int(number), 0
-        while whole % 1024 == 0 and power < max(_BINARY_SUFFIX):
-            whole, power = whole // 1024, power + 1
-        return f"{whole}{_BINARY_SUFFIX.get(power, '')}"
+        mantissa, power = int(number), 0
+        while mantissa % 1024 == 0 and power < max(_BINARY_SUFFIX):
+            mantissa, power = mantissa // 1024, power + 1
+        return f"{mantissa}{_BINARY_SUFFIX.get(power, '')}"
     exponent = -9
-    whole = int(_EXACT.scaleb(number, 9))
-    while whole % 1000 == 0 and exponent < 18:
-        whole, exponent = whole // 1000, exponent + 3
+    mantissa = int(_EXACT.scaleb(number, 9))
+    while mantissa % 1000 == 0 and exponent < 18:
+        mantissa, exponent = mantissa // 1000, exponent + 3
     if style == "exponent":
-        return f"{whole}e{exponent}" if exponent else str(whole)
-    return f"{whole}{_DECIMAL_SUFFIX[exponent]}"
+        return f"{mantissa}e{exponent}" if exponent else str(mantissa)
+    return f"{mantissa}{_DECIMAL_SUFFIX[exponent]}"

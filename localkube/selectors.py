@@ -307,9 +307,9 @@ class _LabelSelectorParser:
         return word != "" and word not in _SYMBOLS
 
     @staticmethod
-    def _build_error(found: str, expected: str) -> ApiError:
+    def _build_error(token: str, expected: str) -> ApiError:
         return bad_request_error(
-            f"unable to parse requirement: found '{found}', expected: {expected}"
+            f"unable to parse requirement: found '{token}', expected: {expected}"
         )
 
 

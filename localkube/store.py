@@ -356,8 +356,8 @@ class _CheckpointThread:
 class SchemaTooNew(Exception):
     """The data directory was written by a later localkube than this one."""
 
-    def __init__(self, found: int, known: int) -> None:
+    def __init__(self, stored_version: int, supported_version: int) -> None:
         super().__init__(
-            f"the data was written by a newer localkube (schema {found}, this one knows "
-            f"{known}): start that one, or use another --data"
+            f"the data was written by a newer localkube (schema {stored_version}, this one knows "
+            f"{supported_version}): start that one, or use another --data"
         )

@@ -61,8 +61,8 @@ origin: ContextVar[Origin | None] = ContextVar("muster_audit_origin", default=No
 
 def record_impersonator(impersonator: User) -> None:
     """Note that `impersonator` makes this request as another user, so that entries name both."""
-    if (here := origin.get()) is not None:
-        here.impersonator = impersonator.username
+    if (request_origin := origin.get()) is not None:
+        request_origin.impersonator = impersonator.username
 
 
 def record(

@@ -122,12 +122,12 @@ def normalize_permissions(permissions: Iterable[str]) -> Sequence[str]:
     Raises UserError for an unknown permission, and for none at all.
     """
     try:
-        given = {Permission.parse(text) for text in permissions}
+        parsed_permissions = {Permission.parse(text) for text in permissions}
     except ValueError:
         raise UserError(
             "There is no such permission. Choose those of the table.", field="permissions"
         ) from None
-    normalized = parse_permissions(str(each) for each in given)
+    normalized = parse_permissions(str(each) for each in parsed_permissions)
     if not normalized:
         raise UserError(
             "Choose at least one permission: a role without any would be of no use.",

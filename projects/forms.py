@@ -86,10 +86,14 @@ class PasswordForm(forms.Form):
         return new
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
-        if given.get("new") and given.get("again") and given["new"] != given["again"]:
+        cleaned_data = super().clean() or {}
+        if (
+            cleaned_data.get("new")
+            and cleaned_data.get("again")
+            and cleaned_data["new"] != cleaned_data["again"]
+        ):
             self.add_error("again", "The two new passwords differ. Type the same one twice.")
-        return given
+        return cleaned_data
 
 
 class UserForm(forms.Form):

@@ -191,7 +191,7 @@ class SharesForm(forms.Form):
             self._check_allocated(cleaned)
         return cleaned
 
-    def _keep_exact_memory(self, given: dict[str, Any]) -> None:
+    def _keep_exact_memory(self, cleaned_data: dict[str, Any]) -> None:
         """Keep memory that the user did not touch exact to the byte.
 
         The form shows a rounded amount.
@@ -200,16 +200,16 @@ class SharesForm(forms.Form):
             if (
                 self.row is not None
                 and name in self.initial
-                and name in given
+                and name in cleaned_data
                 and name not in self.changed_data
             ):
                 amount = getattr(self.row, name)
-                given[name] = None if amount is None else Decimal(amount) / GIB
+                cleaned_data[name] = None if amount is None else Decimal(amount) / GIB
 
     needs_quota = True
     """Whether a limit requires a quota: an empty quota is unlimited, which no limit goes with."""
 
-    def _check_allocated(self, given: Mapping[str, Any]) -> None:
+    def _check_allocated(self, cleaned_data: Mapping[str, Any]) -> None:
         """Check that no quota falls below what non-preemptible workloads use now.
 
         Nothing may interrupt them.
@@ -223,7 +223,8 @@ class SharesForm(forms.Form):
         lowered = [
             name
             for name, quota in present.items()
-            if (new := given.get(f"{name}_quota")) is not None and (quota is None or new < quota)
+            if (new := cleaned_data.get(f"{name}_quota")) is not None
+            and (quota is None or new < quota)
         ]
         if not lowered:
             return
@@ -234,7 +235,7 @@ class SharesForm(forms.Form):
             "memory": Decimal(allocated.memory) / GIB,
         }
         for name in lowered:
-            if amounts[name] > given[f"{name}_quota"]:
+            if amounts[name] > cleaned_data[f"{name}_quota"]:
                 self.add_error(
                     f"{name}_quota",
                     f"Non-preemptible workloads use {format_number(round(amounts[name], 3))} "
@@ -320,11 +321,11 @@ def to_form_data(values: Mapping[str, Any]) -> dict[str, list[str]]:
     }
 
 
-def find_laxer_limits(given: Mapping[str, Any], department: Department) -> list[tuple[str, str]]:
+def find_laxer_limits(limits: Mapping[str, Any], department: Department) -> list[tuple[str, str]]:
     """Return the limits of a project that exceed its department's, as (field, problem)."""
     problems = []
     for name, column in LIMIT_COLUMNS.items():
-        own, above = given.get(name), getattr(department, column)
+        own, above = limits.get(name), getattr(department, column)
         if own is not None and above is not None and own > above:
             problem = (
                 f"{durations.describe_duration(own)} is more than the {_LIMIT_NAMES[name]} of "

@@ -111,7 +111,9 @@ class Rights:
         Do not call it where the tenant is permitted. Takes at most one query.
         """
         return list(
-            self._find_places_below(self.permitted_scopes(permission), known=False).values()
+            self._find_places_below(
+                self.permitted_scopes(permission), skips_named_projects=False
+            ).values()
         )
 
     @cached_property
@@ -136,12 +138,15 @@ class Rights:
     def _names_projects_only(where: PermittedScopes) -> bool:
         return not (where.clusters or where.departments)
 
-    def _find_places_below(self, where: PermittedScopes, *, known: bool = True) -> dict[int, Place]:
+    def _find_places_below(
+        self, where: PermittedScopes, *, skips_named_projects: bool = True
+    ) -> dict[int, Place]:
         """Return the projects below the scopes, by id.
 
-        With `known`, nothing is loaded where the rules name projects only: their ids are known.
+        With `skips_named_projects`, nothing is loaded where the rules name projects only: their ids
+        are known.
         """
-        if not where.is_any or (known and self._names_projects_only(where)):
+        if not where.is_any or (skips_named_projects and self._names_projects_only(where)):
             return {}
         return {
             place.project: place

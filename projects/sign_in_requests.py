@@ -88,10 +88,10 @@ def _drop_oldest_of_busiest() -> bool:
 def _find_site(network: str) -> str:
     """Return the wider network of which one customer of a provider has all."""
     try:
-        found = ipaddress.ip_network(network)
+        parsed_network = ipaddress.ip_network(network)
     except ValueError:
         return network
-    return str(found.supernet(new_prefix=48 if found.version == 6 else 24))
+    return str(parsed_network.supernet(new_prefix=48 if parsed_network.version == 6 else 24))
 
 
 def find_waiting(code: str, user: User, request: HttpRequest) -> SignInRequest | None:

@@ -142,13 +142,13 @@ class ClusterRoom:
             demands.sort(key=lambda entry: entry[0].size, reverse=True)
         places: list[Place] = []
         last: tuple[Demand, NodeRoom] | None = None
-        kept = list(only)
+        kept_places = list(only)
         for demand, pod in demands:
             room = last[1] if last is not None and last[0] is demand else None
             if only:
                 # Its own place first: equals that change places at each decision never rest.
-                kept.sort(key=lambda place: place[1] != pod.nominated_node)
-                found = self._find_kept_place(demand, kept, at_once=at_once)
+                kept_places.sort(key=lambda place: place[1] != pod.nominated_node)
+                found = self._find_kept_place(demand, kept_places, at_once=at_once)
             else:
                 found = self._find_place(demand, room, at_once=at_once)
             if found is None:
@@ -249,17 +249,17 @@ class ClusterRoom:
             self.version = next(self._versions)
 
     def _find_kept_place(
-        self, demand: Demand, kept: list[KeptPlace], *, at_once: bool
+        self, demand: Demand, kept_places: list[KeptPlace], *, at_once: bool
     ) -> tuple[NodeRoom, tuple[int, ...]] | None:
         """Return the first of the places kept for such pods that takes one, and strike it off."""
-        for place in kept:
+        for place in kept_places:
             shape, name = place
             room = self._rooms_by_name.get(name)
             if shape is not demand.shape or room is None or name in demand.mismatches:
                 continue
             devices = room.find_devices(demand, at_once=at_once)
             if devices is not None:
-                kept.remove(place)
+                kept_places.remove(place)
                 return room, devices
         return None
 

@@ -24,16 +24,16 @@ def place_in_turn(
         return fit
     room = state.room
     room.undo_fit(fit, at_once=False)
-    done: list[Fit] = []
+    fits: list[Fit] = []
     for places in _sort_by_turn(candidate, units, fit.places):
         only = [(place.pod.shape, place.node) for place in places]
         again = room.fit_pods([place.pod for place in places], at_once=False, only=only)
         if not again.is_complete:
-            for each in reversed(done):
+            for each in reversed(fits):
                 room.undo_fit(each, at_once=False)
             return None
-        done.append(again)
-    return Fit([place for each in done for place in each.places], is_complete=True)
+        fits.append(again)
+    return Fit([place for each in fits for place in each.places], is_complete=True)
 
 
 def _sort_by_turn(

@@ -80,11 +80,11 @@ def _fill_by_weight(
             if claims[index].requested - shares[index] <= unit * claims[index].weight
         ]
         for index in served or hungry:
-            given = (
+            amount = (
                 claims[index].requested - shares[index] if served else unit * claims[index].weight
             )
-            shares[index] += given
-            rest -= given
+            shares[index] += amount
+            rest -= amount
         if not served:
             return 0
     return rest

@@ -191,9 +191,9 @@ class GivingWay:
                 if pods.size <= self._served_sizes.get(key, 0):
                     return True
                 version = self._state.room.version
-                found = yield from self._find_victims(action, candidate, pods)
-                if found is not None:
-                    plan, fit = found
+                plan_and_fit = yield from self._find_victims(action, candidate, pods)
+                if plan_and_fit is not None:
+                    plan, fit = plan_and_fit
                     self._state.room.undo_fit(fit, at_once=False)
                     self._discard_plan(plan, version)
                     self._served_sizes[key] = pods.size
@@ -228,10 +228,10 @@ class GivingWay:
         self, action: Action, candidate: Candidate, pods: PodSet
     ) -> Generator[None, None, bool]:
         """Find victims for pods and evict them; return whether there were enough."""
-        found = yield from self._find_victims(action, candidate, pods)
-        if found is None:
+        plan_and_fit = yield from self._find_victims(action, candidate, pods)
+        if plan_and_fit is None:
             return False
-        yield from self._let_off(action, candidate, pods, *found)
+        yield from self._let_off(action, candidate, pods, *plan_and_fit)
         return True
 
     def _find_victims(

@@ -50,7 +50,7 @@ class _NodeShortages:
         for demand, count in self.demands:
             for name, amount in demand.plain:
                 wanted[name] = wanted.get(name, 0) + amount * count
-        whole = sum(demand.whole * count for demand, count in self.demands)
+        whole_devices = sum(demand.whole * count for demand, count in self.demands)
         parts = [
             text
             for name, amount in sorted(wanted.items())
@@ -59,7 +59,7 @@ class _NodeShortages:
         parts += [
             text
             for text in (
-                self._describe_devices(whole),
+                self._describe_devices(whole_devices),
                 self._describe_shares(),
                 self._describe_pods(),
             )
@@ -67,7 +67,11 @@ class _NodeShortages:
         ]
         # When each resource is sufficient in sum and yet a pod found no place, the free parts of
         # devices are too small.
-        return sorted(parts) if parts else [self._describe_fragments(whole + self._sum_shared())]
+        return (
+            sorted(parts)
+            if parts
+            else [self._describe_fragments(whole_devices + self._sum_shared())]
+        )
 
     def _describe_resource(self, name: str, wanted: Number) -> str:
         free = min(self.room.now.amounts.get(name, 0), self.room.later.amounts.get(name, 0))

@@ -39,15 +39,15 @@ class QueueTurns:
             heapq.heapify(heap)
         self._refresh_all()
 
-    def drop_refused(self, kept: Collection[str]) -> None:
+    def drop_refused(self, kept_keys: Collection[str]) -> None:
         """Drop those who are refused whatever comes, and decide nobody's turn.
 
-        `kept` are the keys of the gangs of all others.
+        `kept_keys` are the keys of the gangs of all others.
         """
         for heap in self._heaps.values():
             entries = {entry[1].gang.key: entry for entry in sorted(heap)}
             wishes = [(candidate, wanted) for _, candidate, wanted in entries.values()]
-            heap[:] = [entries[each.gang.key] for each in list_deciding(wishes, kept)]
+            heap[:] = [entries[each.gang.key] for each in list_deciding(wishes, kept_keys)]
             heapq.heapify(heap)
         self._refresh_all()
 
@@ -126,7 +126,7 @@ class QueueTurns:
 
 
 def list_deciding(
-    wishes: Iterable[tuple[Candidate, Amounts]], kept: Collection[str]
+    wishes: Iterable[tuple[Candidate, Amounts]], kept_keys: Collection[str]
 ) -> Iterator[Candidate]:
     """Yield those of a queue who decide whose turn it is, of candidates with what each wants.
 
@@ -140,7 +140,7 @@ def list_deciding(
     youngest: Candidate | None = None
     youngest_of_most: Candidate | None = None
     for candidate, wanted in wishes:
-        if candidate.gang.key in kept:
+        if candidate.gang.key in kept_keys:
             if youngest_of_most is not None:
                 yield youngest_of_most
             if youngest is not None and youngest is not youngest_of_most:

@@ -90,14 +90,14 @@ class ReclaimRules:
     def find_excess(self, queue: Queue) -> Excess:
         """Return how far a queue is over its bounds now."""
         usage = self._queues.usage(queue.name)
-        known = self._excesses.get(queue.name)
-        if known is None or known[0] != usage.changes:
+        cache_entry = self._excesses.get(queue.name)
+        if cache_entry is None or cache_entry[0] != usage.changes:
             excess = Excess(
                 self._compute_excess(queue, self.find_quota),
                 self._compute_excess(queue, self.find_allocatable),
             )
-            known = self._excesses[queue.name] = usage.changes, excess
-        return known[1]
+            cache_entry = self._excesses[queue.name] = usage.changes, excess
+        return cache_entry[1]
 
     def stays_within(self, queue: Queue, wanted: Amounts, find_bound: FindBound) -> bool:
         used = self._queues.usage(queue.name).allocated
@@ -162,12 +162,12 @@ class Claim:
 
     def _rank_givers(self, givers: Iterable[str]) -> Sequence[tuple[Rank, str]]:
         """Return the queues that may give, each with how early it gives."""
-        known = self._ranks
+        ranks = self._ranks
         ranked: list[tuple[Rank, str]] = []
         for giver in givers:
-            if giver not in known:
-                known[giver] = self._rank_giver(giver)
-            rank = known[giver]
+            if giver not in ranks:
+                ranks[giver] = self._rank_giver(giver)
+            rank = ranks[giver]
             if rank is not None:
                 ranked.append((rank, giver))
         return ranked

@@ -298,12 +298,12 @@ class SchedulingPass:
             for name, count in self._leaving.get(node, {}).items():
                 leaving[name] = leaving.get(name, 0) + count
         where = f"{', '.join(nodes[:3])}{' and more' if len(nodes) > 3 else ''}"
-        who = [
+        leavers = [
             f"{count} pod{'s' if count > 1 else ''} of {name}"
             for name, count in sorted(leaving.items())
         ]
-        who = [*who[:3], "others"] if len(who) > 3 else who
-        return f"Waiting for {' and '.join(who) or 'others'} to leave {where}"
+        leavers = [*leavers[:3], "others"] if len(leavers) > 3 else leavers
+        return f"Waiting for {' and '.join(leavers) or 'others'} to leave {where}"
 
     def finish(self) -> Outcome:
         """Return the outcome; the pass is over."""

@@ -125,16 +125,16 @@ class ShapeNames:
 
     def unify(self, shape: PodShape) -> PodShape:
         """Return the first shape that was equal to this one."""
-        known = self._known.get(shape)
-        if known is None:
+        first_shape = self._known.get(shape)
+        if first_shape is None:
             value = (
                 frozenset(shape.amounts.items()),
                 shape.share,
                 frozenset(shape.mismatches.items()),
                 frozenset(shape.preferences.items()),
             )
-            known = self._known[shape] = self._by_value.setdefault(value, shape)
-        return known
+            first_shape = self._known[shape] = self._by_value.setdefault(value, shape)
+        return first_shape
 
 
 def compute_charge(shape: PodShape, device_memory: int | None) -> Amounts:

@@ -107,9 +107,9 @@ class ShortageReports:
         )
 
     def _survey(self, shape: PodShape) -> ShapeSurvey:
-        known = self._surveys.get(shape)
-        if known is not None and known[0] == self._room.version:
-            return known[1]
+        cache_entry = self._surveys.get(shape)
+        if cache_entry is not None and cache_entry[0] == self._room.version:
+            return cache_entry[1]
         demand = self._shapes.get_demand(shape)
         survey = ShapeSurvey()
         for room in self._room.rooms:

@@ -31,9 +31,9 @@ def document() -> str:
             if need.subresource
             else need.resource.plural
         )
-        known = verbs.setdefault((need.resource.group, name), [])
-        if need.verb not in known:
-            known.append(need.verb)
+        resource_verbs = verbs.setdefault((need.resource.group, name), [])
+        if need.verb not in resource_verbs:
+            resource_verbs.append(need.verb)
     rules: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (group, name), its in verbs.items():
         rules.setdefault((group, tuple(its)), []).append(name)

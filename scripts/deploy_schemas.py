@@ -46,32 +46,32 @@ PREFIX = "#/components/schemas/"
 
 
 def fetch_raw(*path: str) -> dict[str, Any]:
-    done = subprocess.run(
+    process = subprocess.run(
         ["kubectl", "get", "--raw", *path], capture_output=True, text=True, check=True
     )
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer: dict[str, Any] = json.loads(process.stdout)
     return answer
 
 
 def strip_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema with what a check needs; an object with named properties takes no others."""
-    kept: dict[str, Any] = {}
+    stripped_schema: dict[str, Any] = {}
     for key in KEPT:
         if key not in schema:
             continue
         value = schema[key]
         if key == "properties":
-            kept[key] = {name: strip_schema(each) for name, each in value.items()}
-            kept["additionalProperties"] = False
+            stripped_schema[key] = {name: strip_schema(each) for name, each in value.items()}
+            stripped_schema["additionalProperties"] = False
         elif key in ("items", "additionalProperties") and isinstance(value, dict):
-            kept[key] = strip_schema(value)
+            stripped_schema[key] = strip_schema(value)
         elif key in ("allOf", "oneOf"):
-            kept[key] = [strip_schema(each) for each in value]
+            stripped_schema[key] = [strip_schema(each) for each in value]
         elif key == "$ref":
-            kept[key] = "#/$defs/" + value.removeprefix(PREFIX)
+            stripped_schema[key] = "#/$defs/" + value.removeprefix(PREFIX)
         else:
-            kept[key] = value
-    return kept
+            stripped_schema[key] = value
+    return stripped_schema
 
 
 def references(schema: Any) -> Iterator[str]:
@@ -87,11 +87,11 @@ def references(schema: Any) -> Iterator[str]:
 
 
 def main() -> None:
-    known: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
     kinds: dict[str, str] = {}
     for place, wanted in KINDS.items():
         schemas = fetch_raw(f"/openapi/v3/{place}")["components"]["schemas"]
-        known |= schemas
+        definitions |= schemas
         for name, schema in schemas.items():
             for each in schema.get("x-kubernetes-group-version-kind", ()):
                 version = f"{each['group']}/{each['version']}".removeprefix("/")
@@ -102,8 +102,8 @@ def main() -> None:
     while waiting:
         name = waiting.pop()
         if name not in needed:
-            needed[name] = strip_schema(known[name])
-            waiting += references(known[name])
+            needed[name] = strip_schema(definitions[name])
+            waiting += references(definitions[name])
     content = {"version": fetch_raw("/version")["gitVersion"], "kinds": kinds, "$defs": needed}
     (DATA / "schemas.json").write_text(
         json.dumps(content, separators=(",", ":"), sort_keys=True) + "\n"

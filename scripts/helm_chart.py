@@ -160,8 +160,8 @@ Who comes later gives the administrator another password:
 def render_overlay() -> list[Object]:
     """Return the objects of the overlay, as kubectl renders them."""
     command = ["kubectl", "kustomize", str(OVERLAY)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    return list(yaml.safe_load_all(done.stdout))
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return list(yaml.safe_load_all(process.stdout))
 
 
 def build_files(objects: list[Object]) -> dict[str, str]:
@@ -204,8 +204,8 @@ def _get_component(obj: Object) -> str:
 
 def _find_object(objects: list[Object], kind: str) -> Object:
     """Return the only object of a kind."""
-    [found] = [each for each in objects if each["kind"] == kind]
-    return found
+    [manifest] = [each for each in objects if each["kind"] == kind]
+    return manifest
 
 
 def _read_image(objects: list[Object]) -> tuple[str, str]:
@@ -409,8 +409,8 @@ def _write_template(obj: Object) -> str:
 
 def _unpack_line(line: str) -> str:
     """Return the line of the template that a line of YAML stands for, or a value without quotes."""
-    _, found, rest = line.partition(_LINE)
-    if found:
+    _, marker, rest = line.partition(_LINE)
+    if marker:
         rest = rest.rstrip().removesuffix(": null").rstrip("'")
         number, _, numbered = rest.partition(" ")
         return (numbered if number.isdigit() else rest).replace("''", "'")

@@ -102,8 +102,8 @@ def visit(module: Module, node: ast.AST, *, in_function: bool, is_typing: bool) 
             if inside:
                 module.deferred_imports += 1
             else:
-                found = module.typing_imports if typing else module.imports
-                found.update(list_imports(child))
+                imports = module.typing_imports if typing else module.imports
+                imports.update(list_imports(child))
         elif isinstance(child, ast.ExceptHandler) and is_broad(child):
             module.broad_excepts += 1
         visit(module, child, in_function=inside, is_typing=typing)
@@ -177,10 +177,10 @@ def build_graph(modules: Sequence[Module], *, with_typing: bool) -> dict[str, se
     graph: dict[str, set[str]] = {}
     for module in modules:
         wanted = module.imports | (module.typing_imports if with_typing else set())
-        found = {name for name in wanted if name in names and name != module.name}
-        parents = {name for name in found if name in packages}
-        graph[module.name] = found - {
-            parent for parent in parents if any(each.startswith(f"{parent}.") for each in found)
+        imports = {name for name in wanted if name in names and name != module.name}
+        parents = {name for name in imports if name in packages}
+        graph[module.name] = imports - {
+            parent for parent in parents if any(each.startswith(f"{parent}.") for each in imports)
         }
     return graph
 
@@ -197,10 +197,13 @@ def describe(modules: Sequence[Module], templates: int) -> Iterator[str]:
     yield "| room | files | lines | lines of code |"
     yield "|---|---:|---:|---:|"
     for room in ROOMS:
-        here = [module for module in modules if module.room == room]
-        if here:
-            lines, code = sum(each.lines for each in here), sum(each.code_lines for each in here)
-            yield f"| {room} | {len(here)} | {lines:,} | {code:,} |"
+        room_modules = [module for module in modules if module.room == room]
+        if room_modules:
+            lines, code = (
+                sum(each.lines for each in room_modules),
+                sum(each.code_lines for each in room_modules),
+            )
+            yield f"| {room} | {len(room_modules)} | {lines:,} | {code:,} |"
     lines = sum(module.lines for module in product)
     code = sum(module.code_lines for module in product)
     yield f"| console and its floors | {len(product)} | {lines:,} | {code:,} |"

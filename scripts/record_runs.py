@@ -22,15 +22,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RECORDING)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        recording = record_runs(given.seed, Path(folder))
-    recording.save(given.out)
+        recording = record_runs(options.seed, Path(folder))
+    recording.save(options.out)
     running = sum(bool(find_running(recording, run)) for run in recording.runs)
     starts = list_starts(recording)
     print(
-        f"{given.out}: {len(recording.runs)} runs, {running} ran and {len(starts)} waited when all "
-        f"had been submitted; the last started after {max(starts.values()):.0f} s; a run lasts "
+        f"{options.out}: {len(recording.runs)} runs, {running} ran and {len(starts)} waited when "
+        f"all had been submitted; the last started after {max(starts.values()):.0f} s; a run lasts "
         f"{recording.overhead:.2f} s longer than it sleeps"
     )
     return 0

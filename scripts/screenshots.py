@@ -213,14 +213,14 @@ def signed_in(
     return page
 
 
-def take_screenshot(page: Page, shot: Shot, ids: dict[str, str], whole: bool) -> bytes:
+def take_screenshot(page: Page, shot: Shot, ids: dict[str, str], is_full_page: bool) -> bytes:
     if shot.name == "sign-in":
         page.context.clear_cookies()
     page.goto(shot.path.format(**ids))
     page.evaluate("document.fonts.ready")
     shot.then(page)
     page.mouse.move(0, 0)
-    return page.screenshot(full_page=whole, animations="disabled", caret="hide")
+    return page.screenshot(full_page=is_full_page, animations="disabled", caret="hide")
 
 
 def main() -> None:
@@ -248,7 +248,7 @@ def main() -> None:
                 # The page without a session comes last.
                 for shot in sorted(shots, key=lambda shot: shot.name == "sign-in"):
                     if chosen.all or width == USUAL or shot.main:
-                        png = take_screenshot(page, shot, ids, whole=bool(chosen.all))
+                        png = take_screenshot(page, shot, ids, is_full_page=bool(chosen.all))
                         (folder / f"{shot.name}-{width}-{theme}.png").write_bytes(
                             png if chosen.all else reduce_colours(png)
                         )

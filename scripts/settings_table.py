@@ -30,14 +30,14 @@ def document() -> str:
     lines = []
     for name, field in Options.model_fields.items():
         default = field.default
-        shown = (
+        preset = (
             ""
             if default in ("", None)
             else f"`{int(default) if isinstance(default, bool) else default}`"
         )
         description = (field.description or "").replace("|", "\\|")
         lines.append(
-            f"| `{PREFIX}{name.upper()}` | {shown} | {description[:1].upper()}{description[1:]} |"
+            f"| `{PREFIX}{name.upper()}` | {preset} | {description[:1].upper()}{description[1:]} |"
         )
     return HEAD + "\n".join(lines) + "\n" + FOOT
 

@@ -162,9 +162,9 @@ def play_alternatives(
     submitted in the past is taken to come again.
     """
     end = time.monotonic() + most_seconds
-    known = {key: each for key, each in lengths.items() if each.is_known}
-    arrivals = list_arrivals(past, known)
-    known |= find_arrival_lengths(past, known)
+    known_lengths = {key: each for key, each in lengths.items() if each.is_known}
+    arrivals = list_arrivals(past, known_lengths)
+    known_lengths |= find_arrival_lengths(past, known_lengths)
     tracks: list[_Track] = []
     for track in _build_tracks(state, alternatives, arrivals, past.since):
         if not find_never(replace(track.world, books=track.world.books[-1:])):
@@ -173,7 +173,7 @@ def play_alternatives(
             yield AlternativeStart(track.alternative.key, Outlook.NEVER, 0)
     precision = _choose_precision(tracks)
     for number in range(MOST_DRAWS):
-        race = _Race(tracks, partial(_build_player, known, f"{seed} {number}", precision))
+        race = _Race(tracks, partial(_build_player, known_lengths, f"{seed} {number}", precision))
         outcomes: Iterable[_Outcome] = race.run(horizon, end)
         if number:
             # A draw that is cut off has those alone that start soon: it would not be like others.
@@ -312,12 +312,12 @@ def _vary_world(base: World, book: GangBook, ended: str, changed: Sequence[Queue
     by_name = {queue.name: queue for queue in changed}
     state = replace(state, queues=[by_name.get(each.name, each) for each in state.queues])
     books = list(base.books)
-    gone = next((each for each in books if each.key == ended), None) if ended else None
-    if gone is not None:
+    ended_book = next((each for each in books if each.key == ended), None) if ended else None
+    if ended_book is not None:
         room = room.copy()
-        for pod in gone.placed.values():
+        for pod in ended_book.placed.values():
             room.remove_pod(pod)
-        book_gang(queues, base.shapes, gone, -1)
-        books.remove(gone)
+        book_gang(queues, base.shapes, ended_book, -1)
+        books.remove(ended_book)
     book_gang(queues, base.shapes, book)
     return replace(base, state=state, queues=queues, room=room, books=[*books, book])

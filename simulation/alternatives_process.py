@@ -23,8 +23,8 @@ def main() -> None:
     end = time.monotonic() + seconds
     with Connection(sys.stdout.fileno(), readable=False) as answers:
         for number, (state, lengths, alternatives, past) in enumerate(places):
-            kept = seconds * KEPT_SHARE * (len(places) - 1 - number)
-            most_seconds = end - time.monotonic() - kept
+            reserved_seconds = seconds * KEPT_SHARE * (len(places) - 1 - number)
+            most_seconds = end - time.monotonic() - reserved_seconds
             for answer in play_alternatives(
                 state,
                 lengths,

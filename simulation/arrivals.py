@@ -81,16 +81,16 @@ def draw_arrivals(world: World, seed: str) -> Sequence[GangBook]:
     day = _list_between(world.arrivals, now - shift, now - shift + DAY)
     then = len(_list_between(world.arrivals, now - shift - PACE_SECONDS, now - shift))
     recent = _list_between(world.arrivals, now - PACE_SECONDS, now)
-    came = list(_draw_some(random, recent, PACE_SECONDS, _compute_excess(len(recent), then)))
-    taken = {book.key for _, book in came}
+    arrivals = list(_draw_some(random, recent, PACE_SECONDS, _compute_excess(len(recent), then)))
+    taken = {book.key for _, book in arrivals}
     # Of yesterday the last hours are the end: nobody comes twice in one draw.
     day = [book for book in day if book.key not in taken]
-    came += _draw_some(random, day, shift, _compute_pace(len(recent), then))
-    came.sort(key=lambda each: (each[0], each[1].key))
-    count = min(len(came), MOST_ARRIVALS)
+    arrivals += _draw_some(random, day, shift, _compute_pace(len(recent), then))
+    arrivals.sort(key=lambda each: (each[0], each[1].key))
+    count = min(len(arrivals), MOST_ARRIVALS)
     return [
         _bring_again(book, comes_at)
-        for comes_at, book in (came[index * len(came) // count] for index in range(count))
+        for comes_at, book in (arrivals[index * len(arrivals) // count] for index in range(count))
     ]
 
 

@@ -66,8 +66,8 @@ def compute_aim(outcomes: Sequence[tuple[str, bool]]) -> float:
 
 def _weigh(keys: Iterable[str]) -> float:
     """Return for how much counts what was learned from the starts of these, up to 1."""
-    known = len(set(keys))
-    return known / (known + CAUTION)
+    count = len(set(keys))
+    return count / (count + CAUTION)
 
 
 def compute_margin(past: Iterable[PastInterval], coverage: float = COVERAGE) -> float:

@@ -52,9 +52,7 @@ class EndlessWork:
             in_its_queue = [each.key for each in self._holders if each.queue == book.queue]
             self._known[kind] = on_its_nodes, in_its_queue
         # It may hold a part of what it wants itself.
-        on_nodes, in_queue = (
-            [each for each in found if each != key] for found in self._known[kind]
-        )
+        on_nodes, in_queue = ([each for each in keys if each != key] for keys in self._known[kind])
         return (on_nodes or in_queue)[:most]
 
 

@@ -61,16 +61,16 @@ def forecast_starts(
     follows from how many wait and run. After `most_seconds` no more draws are begun, so that there
     are fewer of them.
     """
-    known = {key: each for key, each in lengths.items() if each.is_known}
-    world = build_world(state, list_arrivals(past, known), past.since)
-    known |= find_arrival_lengths(past, known)
+    known_lengths = {key: each for key, each in lengths.items() if each.is_known}
+    world = build_world(state, list_arrivals(past, known_lengths), past.since)
+    known_lengths |= find_arrival_lengths(past, known_lengths)
     never = find_never(world)
     positions = _find_positions(world)
     wanted = [key for key in positions if key not in never]
     others = len(world.books) - len(wanted) + count_daily_arrivals(world)
     chosen = precision or choose_precision(len(wanted), others)
     end = time.monotonic() + most_seconds
-    drawing = Drawing(world, known, seed, chosen, horizon, wanted, end)
+    drawing = Drawing(world, known_lengths, seed, chosen, horizon, wanted, end)
     draws = _play_enough(drawing, least_draws, processes) if wanted else []
     endless = EndlessWork(world, {key for draw in draws for key in draw.holders})
     forecasts = {

@@ -201,7 +201,7 @@ class LinePass(SchedulingPass):
         """Return whose turn has to be found, and what those want for whom there may be room."""
         hopeful: dict[str, Demands] = {}
         queues = list(self._list_queues())
-        kept: dict[str, set[str]] = {}
+        kept_keys: dict[str, set[str]] = {}
         for name, heads in queues:
             for candidate, line in heads:
                 key = candidate.gang.key
@@ -209,16 +209,16 @@ class LinePass(SchedulingPass):
                     hopeful[key] = line.demands
                 elif key not in takers:
                     continue
-                kept.setdefault(name, set()).add(key)
+                kept_keys.setdefault(name, set()).add(key)
         if self._plan.is_thorough:
             return [candidate for _, heads in queues for candidate, _ in heads], hopeful
-        if len(kept) < 2:
+        if len(kept_keys) < 2:
             # Nobody else's turn matters.
-            queues = [(name, heads) for name, heads in queues if name in kept]
+            queues = [(name, heads) for name, heads in queues if name in kept_keys]
         candidates: list[Candidate] = []
         for name, heads in queues:
-            if name in kept:
-                candidates += list_deciding(list_wishes(heads), kept[name])
+            if name in kept_keys:
+                candidates += list_deciding(list_wishes(heads), kept_keys[name])
             else:
                 candidates += self._lines.list_deciding(name)
         return candidates, hopeful
@@ -254,9 +254,9 @@ class LinePass(SchedulingPass):
     def _may_fit_any(self, demands: Demands) -> bool:
         """Return whether there may be room for one of the sets of a line."""
         room = self.state.room
-        known = self._fits.get(id(demands))
-        if known is not None and (known[0] == room.version or not known[1]):
-            return known[1]
+        cache_entry = self._fits.get(id(demands))
+        if cache_entry is not None and (cache_entry[0] == room.version or not cache_entry[1]):
+            return cache_entry[1]
         may_fit = not all(room.is_too_small(each, at_once=True) for each in demands.values())
         self._fits[id(demands)] = room.version, may_fit
         return may_fit
@@ -325,12 +325,12 @@ class QuietShortages(ShortageReports):
 
     def find_mismatch_refusal(self, counts: ShapeCounts) -> Refusal | None:
         for shape in counts:
-            known = self._mismatched.get(shape)
-            if known is None:
+            is_mismatched = self._mismatched.get(shape)
+            if is_mismatched is None:
                 mismatches = shape.mismatches
-                known = all(room.node.name in mismatches for room in self._room.rooms)
-                self._mismatched[shape] = known
-            if known:
+                is_mismatched = all(room.node.name in mismatches for room in self._room.rooms)
+                self._mismatched[shape] = is_mismatched
+            if is_mismatched:
                 return NOWHERE
         return None
 

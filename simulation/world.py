@@ -151,12 +151,12 @@ def _find_whole_device(state: ClusterState) -> int:
     for share in shares:
         fractions = (share.device_fraction(memory) for memory in memories)
         parts += [fraction for fraction in fractions if fraction is not None]
-    whole = WHOLE_DEVICE
+    device_parts = WHOLE_DEVICE
     for part in parts:
-        whole = math.lcm(whole, part.denominator)
-        if whole > DEVICE_PARTS:
+        device_parts = math.lcm(device_parts, part.denominator)
+        if device_parts > DEVICE_PARTS:
             return DEVICE_PARTS
-    return whole
+    return device_parts
 
 
 def _list_amounts(

@@ -62,7 +62,7 @@ class LocalKube:
         when it does not.
         """
         assert self._process is None, "the server runs already"
-        said = len(self.log)
+        log_offset = len(self.log)
         command = [
             self.python,
             "-m",
@@ -84,12 +84,12 @@ class LocalKube:
                 cwd=ROOT if self.python == sys.executable else self.data.parent,
             )
         deadline = time.monotonic() + within
-        while (ready := READY.search(self.log, said)) is None:
+        while (ready := READY.search(self.log, log_offset)) is None:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 code = self._end(signal.SIGKILL)
                 raise DidNotStart(
                     f"localkube was not ready within {within:g} s (exit status {code}); it "
-                    f"said:\n{self.log[said:]}"
+                    f"said:\n{self.log[log_offset:]}"
                 )
             time.sleep(0.02)
         self.port = int(ready["port"])

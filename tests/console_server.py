@@ -73,7 +73,7 @@ class WebServer:
         """
         assert self._process is None, "the server runs already"
         migrated.provide_database(self.data)
-        said = len(self.log)
+        log_offset = len(self.log)
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 self._ours(
@@ -95,11 +95,12 @@ class WebServer:
                 env=self.environment,
             )
         deadline = time.monotonic() + within
-        while (ready := READY.search(self.log, said)) is None:
+        while (ready := READY.search(self.log, log_offset)) is None:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
                 raise DidNotStart(
-                    f"the web server was not ready within {within:g} s; it said:\n{self.log[said:]}"
+                    f"the web server was not ready within {within:g} s; it said:\n"
+                    f"{self.log[log_offset:]}"
                 )
             time.sleep(0.02)
         self.url = ready["url"]

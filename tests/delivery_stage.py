@@ -137,13 +137,13 @@ class Delivered:
 
     def describe(self) -> str:
         """What is known of it, for a failure's message."""
-        told: dict[str, Any] = {}
+        state: dict[str, Any] = {}
         with contextlib.suppress(Refused, OSError):
             whole = self.whole
-            told |= {name: whole.get(name) for name in ("phase", "phaseMessage", "dataDelivery")}
+            state |= {name: whole.get(name) for name in ("phase", "phaseMessage", "dataDelivery")}
         for name, pod in {**self.pods(), **self.pods(data_workers=True)}.items():
-            told[name] = [pod["status"].get("phase"), self.log(name)[-400:]]
-        return f"{self.name}: {json.dumps(told, indent=1)}"
+            state[name] = [pod["status"].get("phase"), self.log(name)[-400:]]
+        return f"{self.name}: {json.dumps(state, indent=1)}"
 
 
 class DeliveryStage:

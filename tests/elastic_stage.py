@@ -168,20 +168,20 @@ class Training:
 
     def describe(self) -> str:
         """What is known of it, for a failure's message."""
-        told: dict[str, Any] = {"pods": {}}
+        state: dict[str, Any] = {"pods": {}}
         for name, pod in self.pods().items():
             conditions = pod["status"].get("conditions", [])
-            told["pods"][name] = [
+            state["pods"][name] = [
                 pod["status"].get("phase"),
                 pod["spec"].get("nodeName"),
                 pod["metadata"].get("deletionTimestamp"),
                 [each.get("message") for each in conditions if each.get("message")],
             ]
         with contextlib.suppress(Refused, OSError):
-            told |= {"phase": self.phase, "message": self.whole.get("phaseMessage")}
+            state |= {"phase": self.phase, "message": self.whole.get("phaseMessage")}
             events = [each["spec"].get("event", {}) for each in self.history]
-            told["causes"] = [each["cause"] for each in events if "cause" in each]
-        return f"{self.name}: {json.dumps(told)}\n{self.log(tailLines=5)}"
+            state["causes"] = [each["cause"] for each in events if "cause" in each]
+        return f"{self.name}: {json.dumps(state)}\n{self.log(tailLines=5)}"
 
 
 class ElasticStage:
@@ -306,8 +306,8 @@ class ElasticStage:
         started = time.monotonic()
         while not condition():
             if time.monotonic() - started > within:
-                told = "\n".join(each.describe() for each in trainings)
-                raise AssertionError(f"not within {within:g} s; {told}")
+                descriptions = "\n".join(each.describe() for each in trainings)
+                raise AssertionError(f"not within {within:g} s; {descriptions}")
             time.sleep(0.05)
         return time.monotonic() - started
 

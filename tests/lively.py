@@ -277,12 +277,12 @@ class _Day(WorkloadDay):
             "cluster": self.cluster,
             "synced_at": self.ago(4000),
         }
-        gone = Project.objects.create(
+        removed_project = Project.objects.create(
             name="speech-2024", namespace="muster-speech-2024", queue="speech-2024", **made
         )
-        told = "2 of its workloads are still being deleted."
-        Project.objects.filter(pk=gone.pk).update(
-            deleted_at=self.ago(3), deleted_by=self.people["alice"], sync_error=told
+        sync_error = "2 of its workloads are still being deleted."
+        Project.objects.filter(pk=removed_project.pk).update(
+            deleted_at=self.ago(3), deleted_by=self.people["alice"], sync_error=sync_error
         )
         kai = (
             "The cluster does not serve Queues (scheduling.run.ai/v2): the KAI scheduler is not "

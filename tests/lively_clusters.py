@@ -39,8 +39,8 @@ def clusters(first: Cluster, now: datetime) -> dict[str, object]:
             StorageClass("archive", "nfs.csi.k8s.io"),
         )
     )
-    asked = {"probed_at": now, "permissions_at": now - timedelta(minutes=12)}
-    _update_cluster(first, everything, found, _review(), platform="RKE2, linux/amd64", **asked)
+    times = {"probed_at": now, "permissions_at": now - timedelta(minutes=12)}
+    _update_cluster(first, everything, found, _review(), platform="RKE2, linux/amd64", **times)
     missing = _create_cluster(
         "edge-lab", "https://edge-lab.example.com:6443", now, way=ConnectionWay.TOKEN
     )
@@ -60,7 +60,7 @@ def clusters(first: Cluster, now: datetime) -> dict[str, object]:
         unanswered,
         _review(denied, served=some),
         platform="K3s, linux/arm64",
-        **asked,
+        **times,
     )
     disabled = _create_cluster(
         "old-cluster",

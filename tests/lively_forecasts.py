@@ -50,7 +50,10 @@ def _draw_record(drawn: random.Random, project: Project, now: datetime) -> Forec
     spread = drawn.uniform(1.3, 2.2)
     start = likely * math.exp(drawn.gauss(0.05, 0.62))
     earliest, latest = likely / spread, likely * spread
-    shown = made_at + timedelta(seconds=earliest / 1.35), made_at + timedelta(seconds=latest * 1.35)
+    bounds = (
+        made_at + timedelta(seconds=earliest / 1.35),
+        made_at + timedelta(seconds=latest * 1.35),
+    )
     is_started = drawn.random() < 0.94
     started_at = made_at + timedelta(seconds=start) if is_started else None
     return ForecastRecord(
@@ -67,9 +70,9 @@ def _draw_record(drawn: random.Random, project: Project, now: datetime) -> Forec
             for share in DECILES
         ],
         likely_at=made_at + timedelta(seconds=likely),
-        earliest_at=shown[0],
-        latest_at=shown[1],
+        earliest_at=bounds[0],
+        latest_at=bounds[1],
         closed_at=started_at or made_at + timedelta(hours=1),
         started_at=started_at,
-        is_right=None if started_at is None else shown[0] <= started_at <= shown[1],
+        is_right=None if started_at is None else bounds[0] <= started_at <= bounds[1],
     )

@@ -314,14 +314,14 @@ class WorkloadDay:
         return workload
 
     def create_deleted(self) -> Workload:
-        gone = {
+        fields = {
             "started_at": self.ago(4000),
             "ended_at": self.ago(3900),
             "released_at": self.ago(60 * 20),
             "ended": "3 succeeded",
         }
-        self._workload("vit-warmup", "Deleting", "bob", 4300, **gone)
-        workload = self._workload("llama-sft-8b-dry-run", "Deleting", "carla", 4100, **gone)
+        self._workload("vit-warmup", "Deleting", "bob", 4300, **fields)
+        workload = self._workload("llama-sft-8b-dry-run", "Deleting", "carla", 4100, **fields)
         self._pods(workload, "Completed", vanished_at=self.ago(3900))
         return workload
 

@@ -136,15 +136,15 @@ class Provider:
             given = name, secret
         if given != (CLIENT, SECRET):
             return 401, {"error": "invalid_client"}
-        asked = self._codes.pop(form.get("code", ""), None)
+        request = self._codes.pop(form.get("code", ""), None)
         if (
-            asked is None
+            request is None
             or form.get("grant_type") != "authorization_code"
-            or form.get("redirect_uri") != asked["redirect_uri"]
+            or form.get("redirect_uri") != request["redirect_uri"]
         ):
             return 400, {"error": "invalid_grant"}
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
-        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != asked["code_challenge"]:
+        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != request["code_challenge"]:
             return 400, {
                 "error": "invalid_grant",
                 "error_description": "the verifier is not that of the challenge",
@@ -152,15 +152,15 @@ class Provider:
         now = int(time.time())
         claims: Claims = {
             "iss": self.url,
-            "sub": asked["who"],
+            "sub": request["who"],
             "aud": CLIENT,
             "iat": now,
             "exp": now + 300,
         }
-        claims |= {"nonce": asked["nonce"]} if "nonce" in asked else {}
+        claims |= {"nonce": request["nonce"]} if "nonce" in request else {}
         self.told(claims)
         access = secrets.token_urlsafe(16)
-        self._tokens[access] = asked["who"]
+        self._tokens[access] = request["who"]
         return 200, {
             "access_token": access,
             "token_type": "Bearer",
@@ -196,12 +196,12 @@ class Provider:
                 elif url.path == "/authorize" and provider.asks and "who" not in query:
                     self._page(query)
                 elif url.path == "/authorize":
-                    status, told = provider.authorize(query)
+                    status, answer = provider.authorize(query)
                     self._answer(
                         status,
-                        told.encode(),
+                        answer.encode(),
                         "text/plain",
-                        {"Location": told} if status == 302 else {},
+                        {"Location": answer} if status == 302 else {},
                     )
                 else:
                     self._json(404, {"error": "not_found"})

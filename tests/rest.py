@@ -130,10 +130,10 @@ class Program(Client):
 
     def listed(self, **query: str) -> dict[str, Body]:
         """The workloads by name."""
-        asked = "".join(f"&{name}={value}" for name, value in query.items())
+        filters = "".join(f"&{name}={value}" for name, value in query.items())
         return {
             each["name"]: each
-            for each in self.ask("GET", f"/workloads?limit=500{asked}")["workloads"]
+            for each in self.ask("GET", f"/workloads?limit=500{filters}")["workloads"]
         }
 
 

@@ -153,8 +153,8 @@ def _check_nodes(workload: Workload, nodes: Sequence[str]) -> None:
     if len(nodes) > MOST_EXCLUDED:
         raise Invalid([("nodes", f"At most {MOST_EXCLUDED} nodes can be left out.")])
     rows = Node.objects.filter(cluster=workload.cluster_id, name__in=nodes)
-    known = {*rows.values_list("name", flat=True), *workload.excluded_nodes}
-    unknown = next((each for each in nodes if each not in known), None)
+    known_names = {*rows.values_list("name", flat=True), *workload.excluded_nodes}
+    unknown = next((each for each in nodes if each not in known_names), None)
     if unknown is not None:
         raise Invalid(
             [("nodes", f"Its cluster has no node {unknown[:80]}. `muster node list` has them.")]
@@ -270,7 +270,7 @@ def _apply_to_one(
 ) -> BulkResult:
     if workload is None:
         return BulkResult(text, text, False, NOT_FOUND_TEXT, 404)
-    act, done, already = _BULK_ACTIONS[action]
+    act, success_text, already = _BULK_ACTIONS[action]
     try:
         is_new = act(workload, user)
     except UserError as refusal:
@@ -278,7 +278,7 @@ def _apply_to_one(
     except Http404:
         # The row was deleted, or the user's role taken away, after the look-up above.
         return BulkResult(text, workload.name, False, NOT_FOUND_TEXT, 404)
-    return BulkResult(text, workload.name, True, done if is_new else already, 202)
+    return BulkResult(text, workload.name, True, success_text if is_new else already, 202)
 
 
 def _parse_uuid(text: str) -> uuid.UUID | None:

@@ -37,12 +37,12 @@ def _take_notices(request: HttpRequest) -> Notices:
     # Who looks at Muster as another reads nothing in their place.
     if not isinstance(user, User) or getattr(request, "looker", None) is not None:
         return Notices()
-    shown, has_more = load_notices(user)
-    if shown:
+    user_notices, has_more = load_notices(user)
+    if user_notices:
         try:
             with transaction.atomic():
-                journal.dismiss_notices(user.pk, shown[0].event)
+                journal.dismiss_notices(user.pk, user_notices[0].event)
         except DatabaseError as error:
             # A full disk must not take their pages from whoever has a notice: it is shown again.
             log.warning("notices could not be dismissed: %s", error)
-    return Notices(shown, has_more)
+    return Notices(user_notices, has_more)

@@ -171,14 +171,14 @@ def load_past_runs(
     attempts = Attempt.objects.filter(
         Q(ended_at=None) | Q(ended_at__gt=begin), workload__cluster=cluster, requested_at__lt=now
     )
-    found = _load_attempts(attempts, most_attempts + 1)
-    built = _build_runs(cluster, [row for row in found[:most_attempts] if _is_played(row)])
-    is_cut = built.is_cut or len(found) > most_attempts
+    rows = _load_attempts(attempts, most_attempts + 1)
+    built = _build_runs(cluster, [row for row in rows[:most_attempts] if _is_played(row)])
+    is_cut = built.is_cut or len(rows) > most_attempts
     return PastWork(
         built.runs,
         max(begin, built.runs[0].came_at) if is_cut and built.runs else begin,
         is_cut,
-        sum(_was_given_up(row) for row in found[:most_attempts]),
+        sum(_was_given_up(row) for row in rows[:most_attempts]),
         built.left_out,
     )
 
@@ -191,8 +191,8 @@ def _add_running_work(past: PastWork, cluster: Cluster) -> PastWork:
         requested_at__lte=past.runs[0].came_at if past.runs else past.begin,
         started_at__lte=past.begin,
     )
-    known = {run.key for run in past.runs}
-    rows = [row for row in _load_attempts(attempts, MOST_ATTEMPTS) if str(row.id) not in known]
+    run_keys = {run.key for run in past.runs}
+    rows = [row for row in _load_attempts(attempts, MOST_ATTEMPTS) if str(row.id) not in run_keys]
     built = _build_runs(cluster, rows)
     return replace(past, runs=[*built.runs, *past.runs], left_out=past.left_out + built.left_out)
 
@@ -231,8 +231,8 @@ def add_periods(runs: Sequence[PastRun]) -> Sequence[PastRun]:
     """Add when those ran that waited again in between. One query for some hundreds, or two."""
     periods: dict[str, Sequence[Period]] = {}
     for chunk in split_chunks([int(run.key) for run in runs], MOST_WITH_BREAKS):
-        found = load_running_periods(Attempt.objects.filter(pk__in=chunk))
-        periods |= {str(key): each for key, each in found.items()}
+        chunk_periods = load_running_periods(Attempt.objects.filter(pk__in=chunk))
+        periods |= {str(key): each for key, each in chunk_periods.items()}
     return [replace(run, periods=periods.get(run.key, ())) for run in runs]
 
 
@@ -422,6 +422,8 @@ def _load_pools(cluster: Cluster) -> _ProjectPools:
 def _count_deleted(cluster: Cluster, begin: datetime) -> int:
     """Return how many workloads of a time the ledger has, and no row any more. One query."""
     entries = LedgerEntry.objects.filter(day__gte=begin.date(), project__cluster=cluster)
-    gone = entries.exclude(workload__in=Workload.objects.filter(cluster=cluster).values("pk"))
-    keys = gone.order_by().values_list("workload", flat=True).distinct()
+    deleted_entries = entries.exclude(
+        workload__in=Workload.objects.filter(cluster=cluster).values("pk")
+    )
+    keys = deleted_entries.order_by().values_list("workload", flat=True).distinct()
     return len(keys[:MOST_ATTEMPTS])

@@ -17,5 +17,5 @@ def get_phase(status: str) -> str:
 
 def list_statuses(phase: str) -> str | tuple[str, ...]:
     """Return the status that a phase is, or all that have it."""
-    found = tuple(each.value for each in Status if get_phase(each) == phase)
-    return found if len(found) > 1 else phase
+    statuses = tuple(each.value for each in Status if get_phase(each) == phase)
+    return statuses if len(statuses) > 1 else phase

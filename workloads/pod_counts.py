@@ -132,13 +132,13 @@ class PodCounts(msgspec.Struct, omit_defaults=True):
         return Decimal(self.milli_cores).scaleb(-3)
 
 
-def decode_counts(kept: object) -> PodCounts | None:
+def decode_counts(stored_value: object) -> PodCounts | None:
     """Return the counts that a workload's row keeps, None where they are unknown.
 
     Unknown are also counts that cannot be read, such as those of another release.
     """
     try:
-        return None if kept is None else msgspec.convert(kept, PodCounts)
+        return None if stored_value is None else msgspec.convert(stored_value, PodCounts)
     except msgspec.ValidationError:
         return None
 

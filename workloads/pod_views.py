@@ -64,8 +64,8 @@ class KeptObject(dict[str, Any]):
 
     __slots__ = ("pod_view",)
 
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
         self.pod_view: PodView | None = None
 
 

@@ -106,18 +106,18 @@ def load_form(
     )
     departments = list({row.department_id: row.department for row in projects}.values())
     kinds = load_node_kinds(cluster)
-    shown = kinds[:MOST_KINDS]
+    shown_kinds = kinds[:MOST_KINDS]
     if named is None:
         departments, projects = departments[:MOST_ROWS], projects[:MOST_ROWS]
     else:
         departments = [row for row in departments if (ChangeKind.DEPARTMENT, str(row.pk)) in named]
         projects = [row for row in projects if (ChangeKind.PROJECT, str(row.pk)) in named]
-        shown = [kind for kind in kinds if (ChangeKind.NODES, kind.key) in named]
+        shown_kinds = [kind for kind in kinds if (ChangeKind.NODES, kind.key) in named]
     return TrialForm(
         departments,
         projects,
-        shown,
-        other_nodes=sum(kind.count for kind in kinds) - sum(kind.count for kind in shown),
+        shown_kinds,
+        other_nodes=sum(kind.count for kind in kinds) - sum(kind.count for kind in shown_kinds),
         data=data,
         tried=tried,
     )
@@ -175,8 +175,11 @@ def _build_clash_with_own() -> Clash:
 
 def _forget_oldest(user: User) -> None:
     """Delete the oldest trials that are done, where there would be too many."""
-    done = QuotaTrial.objects.exclude(status__in=OPEN_TRIALS)
-    for rows, most in ((done.filter(asked_by=user), MOST_TRIALS_OF_ONE), (done, MOST_TRIALS)):
+    finished_trials = QuotaTrial.objects.exclude(status__in=OPEN_TRIALS)
+    for rows, most in (
+        (finished_trials.filter(asked_by=user), MOST_TRIALS_OF_ONE),
+        (finished_trials, MOST_TRIALS),
+    ):
         ids = list(rows.values_list("pk", flat=True)[most - 1 : most + MOST_TRIALS])
         QuotaTrial.objects.filter(pk__in=ids).delete()
 

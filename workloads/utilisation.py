@@ -192,10 +192,10 @@ def _load_use(workloads: Iterable[uuid.UUID], since: int, until: int) -> dict[in
             # A pod whose devices have no figure in one frame may have them in another.
             for key, number, without in zip(frame.ids, measured, unused, strict=False):
                 if number == number and without == without:
-                    known = use.setdefault(key, GpuUse(number, without))
-                    known.measured = min(known.measured, number)
-                    known.unused = min(known.unused, without)
-                    known.at = at
+                    gpu_use = use.setdefault(key, GpuUse(number, without))
+                    gpu_use.measured = min(gpu_use.measured, number)
+                    gpu_use.unused = min(gpu_use.unused, without)
+                    gpu_use.at = at
     # Where the newest figure is old, nothing is known of now.
     newest = until - _get_shortest_window()
     return {key: pod_use for key, pod_use in use.items() if pod_use.at >= newest}

@@ -71,8 +71,8 @@ def _format_submitter(row: Workload) -> str:
 
 
 def _format_priority(row: Workload) -> str:
-    known = row.priority in Priority.__members__.values()
-    return Priority(row.priority).label if known else row.priority
+    is_known = row.priority in Priority.__members__.values()
+    return Priority(row.priority).label if is_known else row.priority
 
 
 def _memory_formatter(name: str) -> Callable[[Workload], str]:
@@ -221,7 +221,7 @@ TABLE = Table(
         ),
         Column(
             "pods",
-            "Running/requested pods",
+            "Running / requested pods",
             _count_pods,
             render=_render_pods,
             csv={

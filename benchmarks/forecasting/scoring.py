@@ -82,20 +82,20 @@ def set_margins(samples: Sequence[Sample]) -> None:
     for sample in samples:
         if sample.has_forecast:
             by_moment[sample.made_at].append(sample)
-    for now, made in sorted(by_moment.items()):
+    for now, forecasts in sorted(by_moment.items()):
         before = [
             sample for moment in sorted(by_moment) if moment < now for sample in by_moment[moment]
         ]
         past = [each for each in before if each.made_at + each.quantiles[2] <= now]
         over = [each for each in before if each.made_at + each.calibrated[2] <= now]
-        whole = _compute_margin(past, over, now)
+        overall_margin = _compute_margin(past, over, now)
         for number in range(len(CLASSES) + 1):
             alike, judged = (
                 [each for each in samples if each.horizon_class == number]
                 for samples in (past, over)
             )
-            margin = _compute_margin(alike, judged, now) or whole
-            for sample in made:
+            margin = _compute_margin(alike, judged, now) or overall_margin
+            for sample in forecasts:
                 if sample.horizon_class == number:
                     sample.margin = margin
 

@@ -80,15 +80,15 @@ def measure_alternatives(
         assert process.stdout is not None
         with process.stdin:
             pickle.dump(([place], 1, ALTERNATIVE_SECONDS), process.stdin)
-        found: dict[str, float] = {}
+        times_by_key: dict[str, float] = {}
         answers = Connection(os.dup(process.stdout.fileno()), writable=False)
         while (answer := answers.recv()) is not None:
             if answer.sooner_share:
-                found.setdefault(answer.key, time.perf_counter() - began)
+                times_by_key.setdefault(answer.key, time.perf_counter() - began)
         answers.close()
-    shown = sorted(found.values())[:MOST_SHOWN] or [math.inf]
-    figures.add(f"{name}, first alternative, s", shown[0], Aim(2.0))
-    figures.add(f"{name}, {len(shown)} alternatives, s", shown[-1], Aim(15.0))
+    fastest_times = sorted(times_by_key.values())[:MOST_SHOWN] or [math.inf]
+    figures.add(f"{name}, first alternative, s", fastest_times[0], Aim(2.0))
+    figures.add(f"{name}, {len(fastest_times)} alternatives, s", fastest_times[-1], Aim(15.0))
 
 
 def list_alternatives(state: ClusterState, gang: Gang) -> Sequence[Alternative]:

@@ -51,14 +51,14 @@ class ConnectionBody(RestBody):
     def build_form_data(self) -> dict[str, str]:
         """Return what the body gives as the form's data, with the way that it means."""
         values = structs.asdict(self).items()
-        given = {name: value for name, value in values if isinstance(value, str)}
+        form_data = {name: value for name, value in values if isinstance(value, str)}
         if self.in_cluster:
-            given["way"] = ConnectionWay.INSIDE.value
-        elif "kubeconfig" in given:
-            given["way"] = ConnectionWay.KUBECONFIG.value
-        elif given.keys() & {"server", "token", "ca"}:
-            given["way"] = ConnectionWay.TOKEN.value
-        return given
+            form_data["way"] = ConnectionWay.INSIDE.value
+        elif "kubeconfig" in form_data:
+            form_data["way"] = ConnectionWay.KUBECONFIG.value
+        elif form_data.keys() & {"server", "token", "ca"}:
+            form_data["way"] = ConnectionWay.TOKEN.value
+        return form_data
 
 
 class ClusterChange(ConnectionBody):

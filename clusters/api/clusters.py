@@ -5,6 +5,7 @@ clusters, as on the pages.
 import uuid
 from typing import Any
 
+from django.db import transaction
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -40,8 +41,8 @@ class ClustersView(ApiView):
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
-        found = Cluster.objects.visible_to(self.user).defer("kubeconfig")
-        return Response([serialize_cluster(cluster) for cluster in found])
+        clusters = Cluster.objects.visible_to(self.user).defer("kubeconfig")
+        return Response([serialize_cluster(cluster) for cluster in clusters])
 
     @extend_schema(
         operation_id="create_cluster",
@@ -97,22 +98,22 @@ class ClusterView(ApiView):
         tags=["organisation"],
     )
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        found = _get_cluster(pk, Cluster.objects.visible_to(self.user))
-        gpus = [each > 0 for each in found.nodes.values_list("gpus", flat=True)]
-        review = PermissionReview.from_json(found.permissions)
+        cluster = _get_cluster(pk, Cluster.objects.visible_to(self.user))
+        gpus = [each > 0 for each in cluster.nodes.values_list("gpus", flat=True)]
+        review = PermissionReview.from_json(cluster.permissions)
         return Response(
-            serialize_cluster(found)
+            serialize_cluster(cluster)
             | {
                 "prerequisites": [
                     _serialize_prerequisite(each)
-                    for each in list_prerequisites(found.can, found.parsed_findings, gpus)
+                    for each in list_prerequisites(cluster.can, cluster.parsed_findings, gpus)
                 ],
                 "missingPermissions": [
                     {"verb": need.verb, "resource": need.kind} for need in review.refused_needs
                 ],
-                "sameAs": cluster_twins.find_twins(found, Cluster.objects.visible_to(self.user)),
-                "probedAt": _format_moment(found.probed_at),
-                "permissionsCheckedAt": _format_moment(found.permissions_at),
+                "sameAs": cluster_twins.find_twins(cluster, Cluster.objects.visible_to(self.user)),
+                "probedAt": _format_moment(cluster.probed_at),
+                "permissionsCheckedAt": _format_moment(cluster.permissions_at),
             }
         )
 
@@ -129,32 +130,36 @@ class ClusterView(ApiView):
     )
     def patch(self, request: Request, pk: uuid.UUID) -> Response:
         access.require(self.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
-        found = _get_cluster(pk)
+        cluster = _get_cluster(pk)
         body = _parse_body(ClusterChange, request.data)
         stored = {
-            "name": found.name,
+            "name": cluster.name,
             "way": STORED_WAY,
-            "prometheus_url": found.prometheus_url,
-            "prometheus_matcher": found.prometheus_matcher,
+            "prometheus_url": cluster.prometheus_url,
+            "prometheus_matcher": cluster.prometheus_matcher,
         }
         form = ClusterChangeForm(
             stored | body.build_form_data(),
             initial=stored,
-            is_local=found.is_local,
-            stored_way=actions.find_sign_in_way(found),
+            is_local=cluster.is_local,
+            stored_way=actions.find_sign_in_way(cluster),
         )
         _validate_form(form)
-        if form.cleaned_data["name"] != found.name:
-            actions.rename(found, form.cleaned_data["name"], user=self.user)
-        if not form.keeps_credentials:
-            way, kubeconfig = form.credentials
-            actions.reconnect(found, kubeconfig, way=way, user=self.user)
-        url = form.cleaned_data["prometheus_url"]
-        if url or found.prometheus_url:
-            actions.set_prometheus(found, url, form.sign_in, matcher=form.matcher, user=self.user)
-        if body.enabled is not None and body.enabled != found.is_enabled:
-            (actions.enable if body.enabled else actions.disable)(found, user=self.user)
-        return Response(serialize_cluster(found))
+        # All of it, or nothing: one of the changes may be refused.
+        with transaction.atomic():
+            if form.cleaned_data["name"] != cluster.name:
+                actions.rename(cluster, form.cleaned_data["name"], user=self.user)
+            if not form.keeps_credentials:
+                way, kubeconfig = form.credentials
+                actions.reconnect(cluster, kubeconfig, way=way, user=self.user)
+            url = form.cleaned_data["prometheus_url"]
+            if url or cluster.prometheus_url:
+                actions.set_prometheus(
+                    cluster, url, form.sign_in, matcher=form.matcher, user=self.user
+                )
+            if body.enabled is not None and body.enabled != cluster.is_enabled:
+                (actions.enable if body.enabled else actions.disable)(cluster, user=self.user)
+        return Response(serialize_cluster(cluster))
 
     @extend_schema(
         operation_id="remove_cluster",
@@ -174,12 +179,12 @@ class ClusterView(ApiView):
     )
     def delete(self, request: Request, pk: uuid.UUID) -> Response:
         access.require(self.user, Verb.DELETE, Entity.CLUSTERS, cluster_scope(pk))
-        found = _get_cluster(pk)
-        actions.remove(found, self.user, force=ListQuery(request).flag("force") is True)
+        cluster = _get_cluster(pk)
+        actions.remove(cluster, self.user, force=ListQuery(request).flag("force") is True)
         return Response(
             {
                 "code": 200,
-                "message": f"Cluster {found.name} is removed, and its credentials with it.",
+                "message": f"Cluster {cluster.name} is removed, and its credentials with it.",
             }
         )
 
@@ -198,9 +203,9 @@ class ClusterTestView(ApiView):
     )
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         access.require(self.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
-        found = _get_cluster(pk)
+        cluster = _get_cluster(pk)
         visible = Cluster.objects.visible_to(self.user)
-        trial = connection_trial.try_stored_connection(found, visible)
+        trial = connection_trial.try_stored_connection(cluster, visible)
         return Response(_serialize_trial(trial))
 
 
@@ -226,10 +231,10 @@ def serialize_cluster(cluster: Cluster) -> dict[str, Any]:
 
 def _get_cluster(pk: uuid.UUID, rows: Any = None) -> Cluster:
     rows = Cluster.objects.there() if rows is None else rows
-    found: Cluster | None = rows.defer("kubeconfig").filter(pk=pk).first()
-    if found is None:
+    cluster: Cluster | None = rows.defer("kubeconfig").filter(pk=pk).first()
+    if cluster is None:
         raise Http404("There is no such cluster among those that you may see.")
-    return found
+    return cluster
 
 
 def _parse_body(body_type: type[Body], data: Any) -> Body:

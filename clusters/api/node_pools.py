@@ -232,7 +232,7 @@ class NodePoolView(ApiView):
     )
     @repeat_stale
     def patch(self, request: Request, pk: int) -> Response:
-        return self._apply_change(request, pk, whole=False)
+        return self._apply_change(request, pk, is_replacement=False)
 
     @extend_schema(
         operation_id="replace_node_pool",
@@ -247,14 +247,14 @@ class NodePoolView(ApiView):
     )
     @repeat_stale
     def put(self, request: Request, pk: int) -> Response:
-        return self._apply_change(request, pk, whole=True)
+        return self._apply_change(request, pk, is_replacement=True)
 
-    def _apply_change(self, request: Request, pk: int, *, whole: bool) -> Response:
-        found = _get_node_pool(self.user, pk)
-        access.require(self.user, Verb.EDIT, Entity.NODE_POOLS, cluster_scope(found.cluster_id))
+    def _apply_change(self, request: Request, pk: int, *, is_replacement: bool) -> Response:
+        pool = _get_node_pool(self.user, pk)
+        access.require(self.user, Verb.EDIT, Entity.NODE_POOLS, cluster_scope(pool.cluster_id))
         body = parse_unit_body(NodePoolBody, request.data)
         typed = body.build_form_data()
-        for name, now in (("name", found.name), ("cluster", str(found.cluster_id))):
+        for name, now in (("name", pool.name), ("cluster", str(pool.cluster_id))):
             if typed.get(name, now) != now:
                 place = PLACES.get(name, name)
                 raise Invalid(
@@ -268,11 +268,11 @@ class NodePoolView(ApiView):
                         )
                     ]
                 )
-        current = NodePoolForm.values(found) | (_EMPTY if whole else {})
-        form = NodePoolForm(current | typed, row=found)
+        current = NodePoolForm.values(pool) | (_EMPTY if is_replacement else {})
+        form = NodePoolForm(current | typed, row=pool)
         quotas.require_valid(form, PLACES)
-        with follow_version(found.version, body.version) as version:
-            node_pools.change(found, form, self.user, version)
+        with follow_version(pool.version, body.version) as version:
+            node_pools.change(pool, form, self.user, version)
         return Response(_serialize_pool(self.user, pk))
 
     @extend_schema(
@@ -286,9 +286,9 @@ class NodePoolView(ApiView):
         tags=["organisation"],
     )
     def delete(self, request: Request, pk: int) -> Response:
-        found = _get_node_pool(self.user, pk)
-        node_pools.delete(found, self.user)
-        return Response({"code": 200, "message": f"Node pool {found.name} is deleted."})
+        pool = _get_node_pool(self.user, pk)
+        node_pools.delete(pool, self.user)
+        return Response({"code": 200, "message": f"Node pool {pool.name} is deleted."})
 
 
 def serialize_node_pool(pool: NodePool, counted: PoolCounts) -> dict[str, Any]:
@@ -321,13 +321,13 @@ def _serialize_pool(user: User, pk: int) -> dict[str, Any]:
 
 
 def _get_node_pool(user: User, pk: int) -> NodePool:
-    found: NodePool | None = (
+    pool: NodePool | None = (
         NodePool.objects.visible_to(user)
         .select_related("cluster")
         .defer("cluster__kubeconfig")
         .filter(pk=pk)
         .first()
     )
-    if found is None:
+    if pool is None:
         raise Http404("There is no such node pool among those that you may see.")
-    return found
+    return pool

@@ -132,11 +132,11 @@ def _load_nodes(user: User, cluster: UUID | None) -> list[PooledNode]:
     by_cluster: dict[UUID, list[Node]] = defaultdict(list)
     for node in rows.order_by("cluster__name", "name", "pk"):
         by_cluster[node.cluster_id].append(node)
-    found = []
+    pooled_nodes = []
     for cluster_id, nodes in by_cluster.items():
         find_pools = load_pool_lookup(cluster_id)
-        found += [
+        pooled_nodes += [
             PooledNode(row, find_pools(row.node) or (NO_POOL,))
             for row in load_node_rows(nodes, cluster_id)
         ]
-    return found
+    return pooled_nodes

@@ -52,11 +52,11 @@ class NodesView(ApiView):
             "cluster__kubeconfig", "cluster__permissions", "cluster__capabilities", "conditions"
         )
         nodes = filtering.filter_and_search(nodes, query, FIELDS)
-        found, following = query.page(
+        page_nodes, following = query.page(
             filtering.order_rows(nodes, query, FIELDS, ("cluster__name", "name", "pk"))
         )
         by_cluster: dict[UUID, list[Node]] = defaultdict(list)
-        for node in found:
+        for node in page_nodes:
             by_cluster[node.cluster_id].append(node)
         pools = {cluster_id: load_pool_lookup(cluster_id) for cluster_id in by_cluster}
         rows = {
@@ -67,7 +67,10 @@ class NodesView(ApiView):
         return Response(
             build_list_body(
                 "nodes",
-                [_serialize_node(rows[node.pk], pools[node.cluster_id](node)) for node in found],
+                [
+                    _serialize_node(rows[node.pk], pools[node.cluster_id](node))
+                    for node in page_nodes
+                ],
                 following,
             )
         )

@@ -94,12 +94,12 @@ class ProjectsView(projects.ProjectsView):
     def post(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, Entity.PROJECTS)
         body = unit_bodies.parse_unit_body(ProjectBody, request.data)
-        given = {
+        base_values = {
             "gpu_quota": "0",
             "cluster": body.cluster_id or "",
             "namespace": body.requested_namespace or "",
         }
-        form = ProjectForm(given | _build_form_data(self.user, body), user=self.user)
+        form = ProjectForm(base_values | _build_form_data(self.user, body), user=self.user)
         quotas.require_valid(form, PLACES)
         return Response(
             serialize_project(_get_project(self.user, project_saving.save_project(form).pk)),
@@ -130,7 +130,7 @@ class ProjectView(ApiView):
     )
     @repeat_stale
     def put(self, request: Request, pk: int) -> Response:
-        return self._apply_change(request, pk, whole=True)
+        return self._apply_change(request, pk, is_replacement=True)
 
     @extend_schema(
         operation_id="change_project",
@@ -142,21 +142,21 @@ class ProjectView(ApiView):
     )
     @repeat_stale
     def patch(self, request: Request, pk: int) -> Response:
-        return self._apply_change(request, pk, whole=False)
+        return self._apply_change(request, pk, is_replacement=False)
 
-    def _apply_change(self, request: Request, pk: int, *, whole: bool) -> Response:
-        found = get_editable_project(self.user, pk)
+    def _apply_change(self, request: Request, pk: int, *, is_replacement: bool) -> Response:
+        project = get_editable_project(self.user, pk)
         body = unit_bodies.parse_unit_body(ProjectBody, request.data)
-        _check_unchanged(found, body)
+        _check_unchanged(project, body)
         current: dict[str, Any] = (
-            {"department": found.department.name, "gpu_quota": "0"}
-            if whole
-            else _serialize_current(found)
+            {"department": project.department.name, "gpu_quota": "0"}
+            if is_replacement
+            else _serialize_current(project)
         )
         return change_project(
             self.user,
-            found,
-            current | _build_form_data(self.user, body, found),
+            project,
+            current | _build_form_data(self.user, body, project),
             body.version,
         )
 
@@ -168,14 +168,14 @@ class ProjectView(ApiView):
         tags=["organisation"],
     )
     def delete(self, request: Request, pk: int) -> Response:
-        found = _get_project(self.user, pk)
-        project_removal.remove_project(found, self.user)
-        remove_deleted_project.enqueue(found.pk, project_saving.MAX_REMOVAL_CHECKS)
+        project = _get_project(self.user, pk)
+        project_removal.remove_project(project, self.user)
+        remove_deleted_project.enqueue(project.pk, project_saving.MAX_REMOVAL_CHECKS)
         return Response(
             {
                 "code": 202,
                 "message": (
-                    f"Project {found.name} is deleted; it is being removed from its cluster."
+                    f"Project {project.name} is deleted; it is being removed from its cluster."
                 ),
             },
             status=202,
@@ -193,8 +193,8 @@ class ProjectResourcesView(ApiView):
     )
     @repeat_stale
     def patch(self, request: Request, pk: int) -> Response:
-        found = get_editable_project(self.user, pk)
-        return self._apply_change(request, found, _serialize_current(found))
+        project = get_editable_project(self.user, pk)
+        return self._apply_change(request, project, _serialize_current(project))
 
     @extend_schema(
         operation_id="replace_project_resources",
@@ -209,34 +209,34 @@ class ProjectResourcesView(ApiView):
     )
     @repeat_stale
     def put(self, request: Request, pk: int) -> Response:
-        found = get_editable_project(self.user, pk)
+        project = get_editable_project(self.user, pk)
         return self._apply_change(
-            request, found, quotas.drop_quota(_serialize_current(found)) | {"gpu_quota": "0"}
+            request, project, quotas.drop_quota(_serialize_current(project)) | {"gpu_quota": "0"}
         )
 
     def _apply_change(
-        self, request: Request, found: Project, current: Mapping[str, Any]
+        self, request: Request, project: Project, current: Mapping[str, Any]
     ) -> Response:
         body = unit_bodies.parse_resources_body(request.data)
         return change_project(
-            self.user, found, {**current, **unit_bodies.build_form_data(body)}, body.version
+            self.user, project, {**current, **unit_bodies.build_form_data(body)}, body.version
         )
 
 
 def get_editable_project(user: User, pk: int) -> Project:
     """Return the project, if the user may change it. Raises Http404 and NotAllowed."""
-    found = _get_project(user, pk)
+    project = _get_project(user, pk)
     access.require(user, Verb.EDIT, Entity.PROJECTS, project_scope(pk))
-    return found
+    return project
 
 
 def change_project(
-    user: User, project: Project, given: Mapping[str, Any], version: int | None
+    user: User, project: Project, form_data: Mapping[str, Any], version: int | None
 ) -> Response:
     """Change the project and return the answer with its new values. Raises Invalid, Clash and
     ChangedMeanwhile.
     """
-    form = ProjectChangeForm(given, user=user, row=project)
+    form = ProjectChangeForm(form_data, user=user, row=project)
     quotas.require_valid(form, PLACES)
     with follow_version(project.version, version) as edited_version:
         project_saving.save_project(form, edited_version)
@@ -258,7 +258,7 @@ def _check_unchanged(project: Project, body: ProjectBody) -> None:
         "namespace": (body.namespace, project.namespace),
         "requestedNamespace": (body.requested_namespace, project.namespace),
     }
-    if wrong := [name for name, (given, now) in pairs.items() if given not in (None, now)]:
+    if wrong := [name for name, (value, now) in pairs.items() if value not in (None, now)]:
         raise Invalid(
             [
                 (
@@ -331,12 +331,12 @@ def _get_cluster_id(user: User, text: str, row: Project | None) -> UUID:
     return cluster_id
 
 
-def _get_pool_keys(given: Sequence[str], field: str, cluster: UUID) -> list[str]:
+def _get_pool_keys(names: Sequence[str], field: str, cluster: UUID) -> list[str]:
     existing = dict(NodePool.objects.filter(cluster=cluster).values_list("name", "pk"))
-    if unknown := [name for name in given if name not in existing]:
-        known = f"There are {', '.join(sorted(existing)[:20])}." if existing else "It has none."
-        raise Invalid([(field, f"The cluster has no node pool {unknown[0][:40]}. {known}")])
-    return [str(existing[name]) for name in given]
+    if unknown := [name for name in names if name not in existing]:
+        hint = f"There are {', '.join(sorted(existing)[:20])}." if existing else "It has none."
+        raise Invalid([(field, f"The cluster has no node pool {unknown[0][:40]}. {hint}")])
+    return [str(existing[name]) for name in names]
 
 
 def _get_project(user: User, pk: int) -> Project:
@@ -345,7 +345,7 @@ def _get_project(user: User, pk: int) -> Project:
         .select_related("department", "cluster")
         .defer("cluster__kubeconfig")
     )
-    found: Project | None = rows.prefetch_related("node_pools").filter(pk=pk).first()
-    if found is None:
+    project: Project | None = rows.prefetch_related("node_pools").filter(pk=pk).first()
+    if project is None:
         raise Http404("There is no such project among those that you may see.")
-    return found
+    return project

@@ -293,10 +293,10 @@ def _get_section(config: dict[str, Any], kind: str, name: Any) -> dict[str, Any]
     )
 
 
-def _require_mapping(value: Any, what: str) -> dict[str, Any]:
+def _require_mapping(value: Any, label: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadKubeconfig(
-            f"{what[0].upper()}{what[1:]} is not a list of names and values. {_PASTE_HINT}"
+            f"{label[0].upper()}{label[1:]} is not a list of names and values. {_PASTE_HINT}"
         )
     return value
 

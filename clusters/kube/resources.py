@@ -52,8 +52,8 @@ class Resource:
 
 def _quote_name(value: str, is_possible: Callable[[str], bool], field: str) -> str:
     if not is_possible(value):
-        shown = value if len(value) <= 80 else value[:80] + "…"
-        message = f"{shown!r} is not a name that an object can have"
+        excerpt = value if len(value) <= 80 else value[:80] + "…"
+        message = f"{excerpt!r} is not a name that an object can have"
         raise Rejected(message, status=422, reason="Invalid", causes=[(field, message)])
     return quote(value, safe="")
 

@@ -396,12 +396,12 @@ def combine_figures(all_figures: Collection[Mapping[int, float]]) -> dict[int, f
     """
     combined: dict[int, float] = {}
     for metric in METRICS:
-        known = [figures for figures in all_figures if metric.code in figures]
-        values = [figures[metric.code] for figures in known]
+        figure_sets = [figures for figures in all_figures if metric.code in figures]
+        values = [figures[metric.code] for figures in figure_sets]
         if not values:
             continue
         if metric.over_pods is Combination.MEAN and metric.of_device:
-            weights = [figures.get(_GPUS_MEASURED) or 1.0 for figures in known]
+            weights = [figures.get(_GPUS_MEASURED) or 1.0 for figures in figure_sets]
             weighted = sum(map(operator.mul, values, weights))
             combined[metric.code] = weighted / sum(weights)
         else:

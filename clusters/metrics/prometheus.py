@@ -144,16 +144,16 @@ class Prometheus:
             raise PrometheusError(_ALIEN_TEXT)
         if len(answer.data.result) > MAX_SERIES:
             raise QueryError(f"Prometheus tells of more than {MAX_SERIES:,} series.")
-        found = []
+        finite_series = []
         for series in answer.data.result:
             value = _parse_value(series.value.value)
             if value is not None:
-                found.append(Series(series.metric, value))
-        return found
+                finite_series.append(Series(series.metric, value))
+        return finite_series
 
     def _fetch(self, query: str) -> bytes:
-        left = self._ends_at - time.monotonic()
-        if left <= 0 or self._cancellation.is_cancelled:
+        seconds_left = self._ends_at - time.monotonic()
+        if seconds_left <= 0 or self._cancellation.is_cancelled:
             raise DeadlineError(_LATE_TEXT)
         try:
             with sockets.attach_sockets_to(self._cancellation):
@@ -167,7 +167,9 @@ class Prometheus:
                         "Accept-Encoding": "identity",
                         "User-Agent": "muster",
                     },
-                    timeout=urllib3.Timeout(connect=min(CONNECT, left), read=min(READ, left)),
+                    timeout=urllib3.Timeout(
+                        connect=min(CONNECT, seconds_left), read=min(READ, seconds_left)
+                    ),
                     retries=False,
                     redirect=False,
                     preload_content=False,

@@ -3,6 +3,7 @@
 import uuid
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -63,30 +64,32 @@ def cluster_edit(request: Request, pk: uuid.UUID) -> HttpResponse:
     to nobody.
     """
     access.require(request.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
-    found = _get_cluster(pk)
+    cluster = _get_cluster(pk)
     stored = {
-        "name": found.name,
-        "prometheus_url": found.prometheus_url,
-        "prometheus_matcher": found.prometheus_matcher,
+        "name": cluster.name,
+        "prometheus_url": cluster.prometheus_url,
+        "prometheus_matcher": cluster.prometheus_matcher,
     }
     form = ClusterChangeForm(
         request.POST or None,
         initial=stored,
-        is_local=found.is_local,
-        stored_way=actions.find_sign_in_way(found),
+        is_local=cluster.is_local,
+        stored_way=actions.find_sign_in_way(cluster),
     )
     if "test" in request.POST:
-        return _render_trial(request, form, found)
+        return _render_trial(request, form, cluster)
     if request.method == "POST" and form.is_valid():
         try:
-            _apply_form(found, form, request.user)
+            # All of it, or nothing: one of the changes may be refused.
+            with transaction.atomic():
+                _apply_form(cluster, form, request.user)
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
         else:
             return redirect_with_message(
-                request, reverse("cluster", args=[pk]), f"Cluster {found.name} is changed."
+                request, reverse("cluster", args=[pk]), f"Cluster {cluster.name} is changed."
             )
-    return _render_form(request, form, found)
+    return _render_form(request, form, cluster)
 
 
 @require_POST
@@ -101,12 +104,12 @@ def cluster_check(request: Request, pk: uuid.UUID) -> HttpResponse:
 def cluster_enable(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Enable the cluster."""
     access.require(request.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
-    found = _get_cluster(pk)
-    actions.enable(found, user=request.user)
+    cluster = _get_cluster(pk)
+    actions.enable(cluster, user=request.user)
     return redirect_with_message(
         request,
         reverse("cluster", args=[pk]),
-        f"Cluster {found.name} is enabled; it is being asked how it is.",
+        f"Cluster {cluster.name} is enabled; it is being asked how it is.",
     )
 
 
@@ -114,12 +117,12 @@ def cluster_enable(request: Request, pk: uuid.UUID) -> HttpResponse:
 def cluster_disable(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Disable the cluster: nothing is launched in it or asked of it."""
     access.require(request.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
-    found = _get_cluster(pk)
-    actions.disable(found, user=request.user)
+    cluster = _get_cluster(pk)
+    actions.disable(cluster, user=request.user)
     return redirect_with_message(
         request,
         reverse("cluster", args=[pk]),
-        f"Cluster {found.name} is disabled. What runs there goes on.",
+        f"Cluster {cluster.name} is disabled. What runs there goes on.",
     )
 
 
@@ -127,30 +130,32 @@ def cluster_disable(request: Request, pk: uuid.UUID) -> HttpResponse:
 def cluster_remove(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Ask before a cluster is removed, with the hindrances and effects, and remove it."""
     access.require(request.user, Verb.DELETE, Entity.CLUSTERS, cluster_scope(pk))
-    found = _get_cluster(pk)
+    cluster = _get_cluster(pk)
     if request.method == "POST":
-        actions.remove(found, request.user, force=request.POST.get("force") == found.name)
-        messages.success(request, f"Cluster {found.name} is removed, and its credentials with it.")
+        actions.remove(cluster, request.user, force=request.POST.get("force") == cluster.name)
+        messages.success(
+            request, f"Cluster {cluster.name} is removed, and its credentials with it."
+        )
         return redirect("clusters")
     question = Question(
-        title=f"Remove {found.name}",
+        title=f"Remove {cluster.name}",
         button="Remove",
         crumbs=[
             (reverse("clusters"), "Clusters"),
-            (reverse("cluster", args=[pk]), found.name),
+            (reverse("cluster", args=[pk]), cluster.name),
         ],
         template="clusters/_remove_words.html",
         # The browser checks the required box of a form that it sends itself.
         is_answered_in_place=False,
     )
     return render_question(
-        request, question, {"cluster": found, "hanging": actions.load_dependents(found)}
+        request, question, {"cluster": cluster, "hanging": actions.load_dependents(cluster)}
     )
 
 
 def _get_cluster(pk: uuid.UUID) -> Cluster:
-    found: Cluster = get_object_or_404(Cluster.objects.there().defer("kubeconfig"), pk=pk)
-    return found
+    cluster: Cluster = get_object_or_404(Cluster.objects.there().defer("kubeconfig"), pk=pk)
+    return cluster
 
 
 def _apply_form(cluster: Cluster, form: ClusterChangeForm, user: User) -> None:

@@ -30,10 +30,10 @@ CHECK_WAIT_SECONDS = 90.0
 def clusters(request: Request) -> HttpResponse:
     """Render the clusters that the user may see."""
     visible = Cluster.objects.visible_to(request.user).defer("kubeconfig", "permissions")
-    found = list(
+    rows = list(
         visible.annotate(nodes_count=Count("nodes"), gpus=Sum("nodes__gpus"))[:MAX_CLUSTERS]
     )
-    return render(request, "clusters/clusters.html", {"clusters": found})
+    return render(request, "clusters/clusters.html", {"clusters": rows})
 
 
 @require_GET
@@ -64,19 +64,19 @@ def checks(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Render what a cluster can do and what we may do there: the part of its page that polls while
     a check is running.
     """
-    found = get_visible_cluster(request, pk)
-    gpus = [each > 0 for each in found.nodes.values_list("gpus", flat=True)[:MAX_NODES]]
+    cluster = get_visible_cluster(request, pk)
+    gpus = [each > 0 for each in cluster.nodes.values_list("gpus", flat=True)[:MAX_NODES]]
     return render(
-        request, "clusters/_checks.html", {"cluster": found} | build_checks_context(found, gpus)
+        request, "clusters/_checks.html", {"cluster": cluster} | build_checks_context(cluster, gpus)
     )
 
 
 def get_visible_cluster(request: Request, pk: uuid.UUID) -> Cluster:
     """Return the cluster, without its credentials, if the user may see it. Raises Http404."""
-    found: Cluster = get_object_or_404(
+    cluster: Cluster = get_object_or_404(
         Cluster.objects.visible_to(request.user).defer("kubeconfig"), pk=pk
     )
-    return found
+    return cluster
 
 
 def build_checks_context(cluster: Cluster, gpus: list[bool]) -> dict[str, Any]:
@@ -84,17 +84,17 @@ def build_checks_context(cluster: Cluster, gpus: list[bool]) -> dict[str, Any]:
     node whether it offers devices.
     """
     can, review = cluster.can, PermissionReview.from_json(cluster.permissions)
-    asked = cluster.check_requested_at
+    requested_at = cluster.check_requested_at
     return {
         "known": can.known,
         "frameworks": seams.FRAMEWORKS.get().list_framework_offers(can),
         "prerequisites": list_prerequisites(can, cluster.parsed_findings, gpus),
         "review": review,
         "grant": "\n".join(permission_review.build_grant_commands(review)),
-        "is_waiting": asked is not None
-        and (timezone.now() - asked).total_seconds() < CHECK_WAIT_SECONDS,
-        "is_late": asked is not None
-        and (timezone.now() - asked).total_seconds() >= CHECK_WAIT_SECONDS,
+        "is_waiting": requested_at is not None
+        and (timezone.now() - requested_at).total_seconds() < CHECK_WAIT_SECONDS,
+        "is_late": requested_at is not None
+        and (timezone.now() - requested_at).total_seconds() >= CHECK_WAIT_SECONDS,
     }
 
 

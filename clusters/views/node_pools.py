@@ -161,16 +161,20 @@ def pools(request: Request) -> HttpResponseBase:
 @require_GET
 def pool(request: Request, pk: int) -> HttpResponse:
     """Render one pool: its label, its nodes with what is free on them, and its projects."""
-    found = _get_visible_pool(request, pk)
-    scope = cluster_scope(found.cluster_id)
+    node_pool = _get_visible_pool(request, pk)
+    scope = cluster_scope(node_pool.cluster_id)
     nodes = [
-        node for node in found.cluster.nodes.order_by("name") if found.matches_labels(node.labels)
+        node
+        for node in node_pool.cluster.nodes.order_by("name")
+        if node_pool.matches_labels(node.labels)
     ]
-    rows = load_node_rows(nodes[:MAX_NODES], found.cluster_id)
-    projects = Project.objects.visible_to(request.user).filter(node_pools=found).order_by("name")
+    rows = load_node_rows(nodes[:MAX_NODES], node_pool.cluster_id)
+    projects = (
+        Project.objects.visible_to(request.user).filter(node_pools=node_pool).order_by("name")
+    )
     context = {
-        "pool": found,
-        "cluster": found.cluster,
+        "pool": node_pool,
+        "cluster": node_pool.cluster,
         "rows": rows,
         "more": len(nodes) > MAX_NODES,
         "most": MAX_NODES,
@@ -207,18 +211,18 @@ def pool_new(request: Request) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def pool_edit(request: Request, pk: int) -> HttpResponse:
     """Change the label or description of a pool. Running pods stay where they are."""
-    found = _get_visible_pool(request, pk)
-    access.require(request.user, Verb.EDIT, Entity.NODE_POOLS, cluster_scope(found.cluster_id))
-    form = NodePoolForm(request.POST or None, initial=NodePoolForm.values(found), row=found)
+    node_pool = _get_visible_pool(request, pk)
+    access.require(request.user, Verb.EDIT, Entity.NODE_POOLS, cluster_scope(node_pool.cluster_id))
+    form = NodePoolForm(request.POST or None, initial=NodePoolForm.values(node_pool), row=node_pool)
 
     def save(version: int | None) -> str:
-        node_pools.change(found, form, request.user, version)
-        return f"Node pool {found.name} is changed."
+        node_pools.change(node_pool, form, request.user, version)
+        return f"Node pool {node_pool.name} is changed."
 
     return edit_row(
         request,
         form,
-        found,
+        node_pool,
         entity="node-pool",
         back=reverse("node-pool", args=[pk]),
         values=NodePoolForm.values,
@@ -230,25 +234,27 @@ def pool_edit(request: Request, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def pool_delete(request: Request, pk: int) -> HttpResponse:
     """Ask before a node pool is deleted, with the hindrances, and delete it."""
-    found = _get_visible_pool(request, pk)
-    access.require(request.user, Verb.DELETE, Entity.NODE_POOLS, cluster_scope(found.cluster_id))
+    node_pool = _get_visible_pool(request, pk)
+    access.require(
+        request.user, Verb.DELETE, Entity.NODE_POOLS, cluster_scope(node_pool.cluster_id)
+    )
     if request.method == "POST":
-        node_pools.delete(found, request.user)
+        node_pools.delete(node_pool, request.user)
         return redirect_with_message(
-            request, reverse("node-pools"), f"Node pool {found.name} is deleted."
+            request, reverse("node-pools"), f"Node pool {node_pool.name} is deleted."
         )
     question = Question(
-        title=f"Delete {found.name}",
+        title=f"Delete {node_pool.name}",
         button="Delete node pool",
         crumbs=[
             (reverse("node-pools"), "Node pools"),
-            (reverse("node-pool", args=[pk]), found.name),
+            (reverse("node-pool", args=[pk]), node_pool.name),
         ],
         effects=[
             "Nobody can ask for the pool any more. Its nodes stay as they are, with their label, "
             "and so does what runs on them."
         ],
-        blocked_text=node_pools.describe_hindrance(found, request.user),
+        blocked_text=node_pools.describe_hindrance(node_pool, request.user),
     )
     return render_question(request, question)
 
@@ -260,5 +266,5 @@ def _get_visible_pool(request: Request, pk: int) -> NodePool:
         .select_related("cluster")
         .defer("cluster__kubeconfig", "cluster__permissions")
     )
-    found: NodePool = get_object_or_404(rows, pk=pk)
-    return found
+    node_pool: NodePool = get_object_or_404(rows, pk=pk)
+    return node_pool

@@ -44,7 +44,7 @@ def _parse_moment(text: str) -> datetime | None:
     time zone.
     """
     try:
-        found = parse_datetime(text)
-        return found.astimezone(UTC) if found is not None and found.tzinfo is not None else None
+        moment = parse_datetime(text)
+        return moment.astimezone(UTC) if moment is not None and moment.tzinfo is not None else None
     except (ValueError, OverflowError):
         return None

@@ -50,20 +50,23 @@ def project_edit(request: Request, pk: int) -> HttpResponse:
     """Change the department, quota or limits of a project. Name and cluster are fixed: objects in
     the cluster are named after them.
     """
-    found = _get_visible_project(request, pk)
+    project = _get_visible_project(request, pk)
     access.require(request.user, Verb.EDIT, Entity.PROJECTS, project_scope(pk))
     form = ProjectChangeForm(
-        request.POST or None, initial=ProjectChangeForm.values(found), user=request.user, row=found
+        request.POST or None,
+        initial=ProjectChangeForm.values(project),
+        user=request.user,
+        row=project,
     )
 
     def save(version: int | None) -> str:
         project_saving.save_project(form, version)
-        return f"Project {found.name} is changed; its Queue follows."
+        return f"Project {project.name} is changed; its Queue follows."
 
     return edit_row(
         request,
         form,
-        found,
+        project,
         entity="project",
         back=reverse("project", args=[pk]),
         values=ProjectChangeForm.values,
@@ -76,28 +79,28 @@ def project_edit(request: Request, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def project_delete(request: Request, pk: int) -> HttpResponse:
     """Ask before a project is deleted, with the hindrances and effects, and delete it."""
-    found = _get_visible_project(request, pk)
+    project = _get_visible_project(request, pk)
     access.require(request.user, Verb.DELETE, Entity.PROJECTS, project_scope(pk))
     if request.method == "POST":
-        project_removal.remove_project(found, request.user)
-        remove_deleted_project.enqueue(found.pk, project_saving.MAX_REMOVAL_CHECKS)
+        project_removal.remove_project(project, request.user)
+        remove_deleted_project.enqueue(project.pk, project_saving.MAX_REMOVAL_CHECKS)
         return redirect_with_message(
             request,
             reverse("projects"),
-            f"Project {found.name} is deleted; it is being removed from its cluster.",
+            f"Project {project.name} is deleted; it is being removed from its cluster.",
         )
-    names = project_removal.find_blockers(found)
+    names = project_removal.find_blockers(project)
     question = Question(
-        title=f"Delete {found.name}",
+        title=f"Delete {project.name}",
         button="Delete project",
         crumbs=[
             (reverse("projects"), "Projects"),
-            (reverse("project", args=[pk]), found.name),
+            (reverse("project", args=[pk]), project.name),
         ],
         template="projects/_leaves.html",
-        blocked_text=project_removal.describe_blockers(found, names) if names else "",
+        blocked_text=project_removal.describe_blockers(project, names) if names else "",
     )
-    return render_question(request, question, {"project": found})
+    return render_question(request, question, {"project": project})
 
 
 def _get_visible_project(request: Request, pk: int) -> Project:
@@ -106,8 +109,8 @@ def _get_visible_project(request: Request, pk: int) -> Project:
         .select_related("department", "cluster")
         .defer("cluster__kubeconfig")
     )
-    found: Project = get_object_or_404(rows, pk=pk)
-    return found
+    project: Project = get_object_or_404(rows, pk=pk)
+    return project
 
 
 def _build_form_context(form: ProjectChangeForm) -> dict[str, Any]:

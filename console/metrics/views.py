@@ -88,10 +88,12 @@ def _is_loopback(text: str) -> bool:
 
 
 def _has_token(request: HttpRequest, token: str) -> bool:
-    kind, _, given = request.headers.get("Authorization", "").partition(" ")
+    kind, _, credentials = request.headers.get("Authorization", "").partition(" ")
     # As bytes: a header may have any characters. In constant time, so that nobody can measure how
     # much of a guess is right.
-    return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
+    return kind.lower() == "bearer" and hmac.compare_digest(
+        credentials.strip().encode(), token.encode()
+    )
 
 
 urlpatterns = [path("metrics", metrics, name="metrics")]

@@ -56,8 +56,8 @@ def icon_tag(parser: Parser, token: Token) -> Node:
 
 
 class _IconNode(Node):
-    def __init__(self, given: Sequence[FilterExpression]) -> None:
-        self._given = given
+    def __init__(self, expressions: Sequence[FilterExpression]) -> None:
+        self._given = expressions
 
     def render(self, context: Context) -> SafeString:
         return icon(*(each.resolve(context) for each in self._given))
@@ -144,7 +144,7 @@ def render_clock_time(moment: datetime.datetime | None) -> SafeString | str:
     if moment is None:
         return NO_VALUE
     utc = moment.astimezone(datetime.UTC)
-    return _render_time(utc, "at", utc.strftime("%-d %b, %H:%M UTC"))
+    return _render_time(utc, "at", _format_minute(utc))
 
 
 @register.filter(name="clock")
@@ -157,8 +157,13 @@ def render_time_of_day(moment: datetime.datetime | None) -> SafeString | str:
         return NO_VALUE
     utc = moment.astimezone(datetime.UTC)
     is_today = utc.date() == timezone.now().date()
-    words = utc.strftime("%H:%M UTC" if is_today else "%-d %b, %H:%M UTC")
+    words = utc.strftime("%H:%M UTC") if is_today else _format_minute(utc)
     return _render_time(utc, "clock", words)
+
+
+def _format_minute(utc: datetime.datetime) -> str:
+    is_this_year = utc.year == timezone.now().year
+    return utc.strftime("%-d %b, %H:%M UTC" if is_this_year else "%-d %b %Y, %H:%M UTC")
 
 
 def _render_time(moment: datetime.datetime, kind: str, words: str) -> SafeString:
@@ -200,14 +205,14 @@ def duration(seconds: float | None) -> str:
     """Return seconds in the two units that matter: "45 s", "3 min 12 s", "2 h 5 min", "3 d 4 h"."""
     if seconds is None or not math.isfinite(seconds):
         return NO_VALUE
-    whole = max(0, int(seconds))
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
-    if whole < _DAY:
-        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
-    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+    total_seconds = max(0, int(seconds))
+    if total_seconds < _MINUTE:
+        return f"{total_seconds} s"
+    if total_seconds < _HOUR:
+        return f"{total_seconds // _MINUTE} min {total_seconds % _MINUTE} s"
+    if total_seconds < _DAY:
+        return f"{total_seconds // _HOUR} h {total_seconds % _HOUR // _MINUTE} min"
+    return f"{total_seconds // _DAY} d {total_seconds % _DAY // _HOUR} h"
 
 
 @register.filter

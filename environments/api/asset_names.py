@@ -76,8 +76,8 @@ def build_name_view(kind: AssetKind, name: str, tag: str = "assets") -> type[Ass
 
 def _parse_scope(query: ListQuery) -> Scope:
     """Return the scope of a query. Raises Invalid."""
-    given = [level for level, name in _ID_NAMES.items() if query.text(name)]
-    level = query.choice("scope", ("", *Level)) or next(iter(given), "")
+    levels = [level for level, name in _ID_NAMES.items() if query.text(name)]
+    level = query.choice("scope", ("", *Level)) or next(iter(levels), "")
     if level == Level.TENANT:
         return TENANT
     if not level:

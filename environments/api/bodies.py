@@ -107,7 +107,7 @@ def parse_asset(rest: RestMapping, body: Any) -> tuple[TypedValues, int | None]:
     return typed, meta.version
 
 
-def _describe_unknown(path: str, name: str, known: Sequence[str]) -> Problem:
+def _describe_unknown(path: str, name: str, field_names: Sequence[str]) -> Problem:
     place = f"{path}.{name}"[:120] if path else name[:120]
     return place, f"{place} is not known here."
 

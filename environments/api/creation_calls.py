@@ -28,9 +28,9 @@ def build_creation_calls(kind: AssetKind, asset: Asset, user: User) -> CreationC
     if asset.description:
         meta["description"] = asset.description
     address = f'"$MUSTER/api/v1/{path}"'
-    whole = {"meta": {"name": asset.name} | _describe_scope(asset) | meta} | content
+    full_body = {"meta": {"name": asset.name} | _describe_scope(asset) | meta} | content
     return CreationCalls(
-        build_curl(address, whole),
+        build_curl(address, full_body),
         _build_muster_command(kind, asset, meta, content),
         tuple(part.place for part in rest.parts if part.is_secret) if rest else (),
     )
@@ -69,5 +69,5 @@ def _drop_missing(value: Any) -> Any:
     """Return a body without the values that are missing, and objects that have no others."""
     if not isinstance(value, Mapping):
         return value
-    kept = {name: _drop_missing(each) for name, each in value.items()}
-    return {name: each for name, each in kept.items() if each is not None and each != {}}
+    fields = {name: _drop_missing(each) for name, each in value.items()}
+    return {name: each for name, each in fields.items() if each is not None and each != {}}

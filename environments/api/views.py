@@ -58,8 +58,8 @@ class AssetsView(ApiView):
 
     def post(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, self.form.model.entity)
-        given, _ = bodies.parse_asset(_get_rest(self.form), request.data)
-        typed = merge_typed(build_defaults(self.form, ""), given)
+        body_values, _ = bodies.parse_asset(_get_rest(self.form), request.data)
+        typed = merge_typed(build_defaults(self.form, ""), body_values)
         form = validate_form(
             self.form, typed, scopes=list_scope_choices(self.user, self.kind), by=self.user
         )
@@ -126,7 +126,7 @@ class AssetView(ApiView):
         asset = _get_asset(self, key)
         actions.require_change(asset, self.user)
         expected = preconditions.require_match(request, self.kind, asset)
-        given, version = bodies.parse_asset(_get_rest(self.form), request.data)
+        body_values, version = bodies.parse_asset(_get_rest(self.form), request.data)
         stored = self.kind.build_typed(asset)
         start = (
             stored
@@ -138,7 +138,7 @@ class AssetView(ApiView):
         scopes = list_scope_choices(self.user, self.kind, asset)
         form = validate_form(
             self.form,
-            merge_typed(start, given),
+            merge_typed(start, body_values),
             scopes=scopes,
             by=self.user,
             asset=asset,
@@ -255,7 +255,7 @@ def build_form_views(form: type[AssetForm]) -> tuple[type[AssetsView], type[Asse
     noun, name = f"{form.label} {kind.noun}".strip(), rest.name.replace("-", "_")
     one, body_type = bodies.build_asset_schema(kind, form), bodies.get_body_type(rest)
     change = schemas.body_content(body_type)
-    done = {202: schemas.json_response(one)}
+    success_responses = {202: schemas.json_response(one)}
 
     class Many(AssetsView):
         @extend_schema(
@@ -278,7 +278,7 @@ def build_form_views(form: type[AssetForm]) -> tuple[type[AssetsView], type[Asse
             description=f"A new one of the sort “{noun}”.",
             parameters=[preconditions.TAG],
             request=schemas.body_content(body_type, "meta"),
-            responses=done | schemas.error_responses(400, 401, 403, 404, 409),
+            responses=success_responses | schemas.error_responses(400, 401, 403, 404, 409),
             tags=["assets"],
         )
         @idempotent
@@ -304,7 +304,7 @@ def build_form_views(form: type[AssetForm]) -> tuple[type[AssetsView], type[Asse
             ),
             request=change,
             parameters=[preconditions.PARAMETER, preconditions.TAG],
-            responses=done | schemas.error_responses(400, 401, 403, 404, 409, 412),
+            responses=success_responses | schemas.error_responses(400, 401, 403, 404, 409, 412),
             tags=["assets"],
         )
         def put(self, request: Request, key: uuid.UUID) -> Response:
@@ -315,7 +315,7 @@ def build_form_views(form: type[AssetForm]) -> tuple[type[AssetsView], type[Asse
             description="Change what the body says; what is not given stays.",
             request=change,
             parameters=[preconditions.PARAMETER, preconditions.TAG],
-            responses=done | schemas.error_responses(400, 401, 403, 404, 409, 412),
+            responses=success_responses | schemas.error_responses(400, 401, 403, 404, 409, 412),
             tags=["assets"],
         )
         def patch(self, request: Request, key: uuid.UUID) -> Response:

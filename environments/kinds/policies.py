@@ -180,16 +180,16 @@ class PolicyForm(AssetForm):
     @property
     def sections(self) -> Sequence[PolicySection]:
         """The inputs, by section."""
-        found: dict[str, list[PolicyEntry]] = {}
+        entries_by_section: dict[str, list[PolicyEntry]] = {}
         for each in policy_fields.list_policy_fields():
             inputs = [self[each.build_input_name(entry.attribute)] for entry in each.inputs]
             says = any(bound.errors or bound.value() for bound in inputs)
-            found.setdefault(each.section, []).append(
+            entries_by_section.setdefault(each.section, []).append(
                 PolicyEntry(each.label, each.about, inputs, says)
             )
         return [
             PolicySection(title, entries, any(entry.has_rule for entry in entries))
-            for title, entries in found.items()
+            for title, entries in entries_by_section.items()
         ]
 
     @property

@@ -113,16 +113,16 @@ def delete(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
         return redirect_with_message(
             request, reverse(kind.name), f"The {kind.noun} {asset.name} was deleted."
         )
-    held = actions.find_uses(asset, request.user)
+    uses = actions.find_uses(asset, request.user)
     question = Question(
         title=f"Delete {asset.name}",
         button="Delete",
         crumbs=[(reverse(kind.name), kind.title)],
         template="environments/_delete_words.html",
-        is_blocked=bool(held),
+        is_blocked=bool(uses),
         is_answered_in_place=False,
     )
-    return render_question(request, question, {"kind": kind, "held": held})
+    return render_question(request, question, {"kind": kind, "held": uses})
 
 
 def _handle_form(request: Request, task: FormTask) -> HttpResponse:

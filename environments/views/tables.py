@@ -59,7 +59,7 @@ def table(request: Request, kind: AssetKind) -> HttpResponseBase:
         "parts/list.html",
         context,
         file=kind.path,
-        prepare=lambda shown: annotate_rows(kind, shown, request.user),
+        prepare=lambda page_rows: annotate_rows(kind, page_rows, request.user),
     )
 
 

@@ -119,5 +119,5 @@ def sort_for_removal(active: Iterable[Record], completions: int | None) -> Seque
 def _read_creation_time(pod: Record) -> bytes:
     # The object's own comes first in what is stored; decoding thousands of pods would hold the
     # loop.
-    found = CREATION_TIME.search(pod.raw)
-    return found[1] if found else b""
+    match = CREATION_TIME.search(pod.raw)
+    return match[1] if match else b""

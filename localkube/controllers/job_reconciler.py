@@ -420,12 +420,12 @@ class JobReconciler:
             else self._completed_indexes,
             replaces_ending=spec.replace_terminating,
         )
-        found = find()
-        if len(found) < count:
+        indexes = find()
+        if len(indexes) < count:
             # Anybody may write a status, so that indexes that had succeeded have not.
             pod_indexes.search_again()
-            found = find()
-        return found
+            indexes = find()
+        return indexes
 
     def _report_suspension(self) -> None:
         if self._spec.suspended and set_job_condition(

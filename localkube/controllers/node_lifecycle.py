@@ -116,8 +116,8 @@ class NodeLifecycleController:
     def _node_changed(self, change: Change) -> Iterable[Key]:
         name = change.record.name
         if change.type == "DELETED":
-            for known in (self._heard_at, self._heartbeats, self._unreported):
-                known.pop(name, None)
+            for entries in (self._heard_at, self._heartbeats, self._unreported):
+                entries.pop(name, None)
             self._suspected.discard(name)
             self._count_readiness(name, None)
         else:
@@ -152,10 +152,10 @@ class NodeLifecycleController:
             self._ready_count += is_ready
 
     def _measure_disruption(self) -> Disruption:
-        lost = len(self._readiness) - self._ready_count
-        if lost and not self._ready_count:
+        unready_count = len(self._readiness) - self._ready_count
+        if unready_count and not self._ready_count:
             return Disruption.FULL
-        if lost >= MIN_LOST and lost >= LOST_SHARE * len(self._readiness):
+        if unready_count >= MIN_LOST and unready_count >= LOST_SHARE * len(self._readiness):
             return Disruption.PARTIAL
         return Disruption.NONE
 
@@ -180,20 +180,20 @@ class NodeLifecycleController:
     def _update_taints(self, node: Object) -> None:
         taints: list[Object] = (node.get("spec") or {}).get("taints") or []
         wanted = self._choose_taints(node, {(taint["key"], taint["effect"]) for taint in taints})
-        kept = [
+        kept_taints = [
             taint
             for taint in taints
             if (taint["key"], taint["effect"]) in wanted or not _is_our_taint(taint)
         ]
-        present = {(taint["key"], taint["effect"]) for taint in kept}
+        present = {(taint["key"], taint["effect"]) for taint in kept_taints}
         added = [
             {"key": key, "effect": effect, "timeAdded": clock.format_time()}
             for key, effect in wanted
             if (key, effect) not in present
         ]
-        if added or len(kept) < len(taints):
+        if added or len(kept_taints) < len(taints):
             self._objects.modify(
-                NODES, "", name_of(node), lambda obj: _set_taints(obj, [*kept, *added])
+                NODES, "", name_of(node), lambda obj: _set_taints(obj, [*kept_taints, *added])
             )
 
     def _choose_taints(

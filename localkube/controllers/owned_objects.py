@@ -252,8 +252,8 @@ class OwnedObjects:
         }
         for replica in self._replicas.values():
             role = replica.type.lower()
-            there = sum(count for tally, count in tallies.items() if tally.role == role)
-            wanted = min(room - len(missing), replica.count - there)
+            pod_count = sum(count for tally, count in tallies.items() if tally.role == role)
+            wanted = min(room - len(missing), replica.count - pod_count)
             if wanted > 0:
                 indexes = islice(self._iterate_missing_indexes(replica), wanted)
                 missing += [(replica, index) for index in indexes]

@@ -116,14 +116,14 @@ class ReplicaServices:
 
     def build_address_finder(self) -> FindAddress:
         """Build the function that gives a replica's address, once it has its service."""
-        found: dict[ReplicaKey, Address] = {}
+        addresses: dict[ReplicaKey, Address] = {}
 
         def find_address(type: str, index: int) -> Address:
-            address = found.get((type, index))
+            address = addresses.get((type, index))
             if address is None:
                 port = self._find_port(type, index)
                 assert port is not None, "`ensure_known` has seen to it"
-                address = found[type, index] = Address(HOST, port)
+                address = addresses[type, index] = Address(HOST, port)
             return address
 
         return find_address

@@ -371,15 +371,15 @@ def build_device_variables(
         return {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
     own = annotations_of(pod).get(GPU_DEVICES_ANNOTATION, "").split(",")
     # What the node no longer has is left out: the pod that had it ends by itself.
-    given = [
+    device_indexes = [
         str(devices[int(index)].index)
         for index in own
         if index.isdecimal() and int(index) < len(devices)
     ]
     demands = [(c["name"], _gpu_count(c)) for c in pod["spec"]["containers"]]
     if any(count for _, count in demands):
-        given = _select_devices(given, demands, container["name"])
-    device_list = ",".join(given)
+        device_indexes = _select_devices(device_indexes, demands, container["name"])
+    device_list = ",".join(device_indexes)
     return {"CUDA_VISIBLE_DEVICES": device_list, "NVIDIA_VISIBLE_DEVICES": device_list or "void"}
 
 

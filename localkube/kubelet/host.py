@@ -294,17 +294,18 @@ class Host:
 
     def node_usage(self) -> Mapping[str, Usage]:
         """Return what each node uses: one node all that the machine does, several their pods'."""
-        whole = self._stats.node_usage()
+        machine_usage = self._stats.node_usage()
         running = [kubelet for kubelet in self.kubelets.values() if kubelet.is_running]
-        if whole is None:
+        if machine_usage is None:
             return {}
         if len(self.kubelets) == 1:
-            usage = {kubelet.name: whole for kubelet in running}
+            usage = {kubelet.name: machine_usage for kubelet in running}
         else:
             pods = self.pod_usage()
             usage = {
                 kubelet.name: _sum_usage(
-                    (used for uid in kubelet.pod_uids for used in pods.get(uid, {}).values()), whole
+                    (used for uid in kubelet.pod_uids for used in pods.get(uid, {}).values()),
+                    machine_usage,
                 )
                 for kubelet in running
             }
@@ -315,14 +316,14 @@ def _get_node_name(fields: Mapping[str, str]) -> str:
     return fields.get("spec.nodeName", "")
 
 
-def _sum_usage(parts: Iterable[Usage], whole: Usage) -> Usage:
+def _sum_usage(parts: Iterable[Usage], machine_usage: Usage) -> Usage:
     """Return the sum of what was measured together with the whole machine."""
     used = list(parts)
     return Usage(
         sum(part.nanocores for part in used),
         sum(part.memory for part in used),
-        whole.measured_at,
-        whole.window,
+        machine_usage.measured_at,
+        machine_usage.window,
     )
 
 

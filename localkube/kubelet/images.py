@@ -131,4 +131,4 @@ def load_catalog() -> Mapping[str, BundledImage]:
 
 
 def _resolve_files(entry: Mapping[str, str]) -> Mapping[str, Path]:
-    return {path: PACKAGE / here for path, here in entry.items()}
+    return {path: PACKAGE / source for path, source in entry.items()}

@@ -99,8 +99,8 @@ class _LogCursor:
 
     def pop_lost_bytes(self) -> int:
         """Return how many bytes were skipped since the last call because their files were gone."""
-        lost, self._lost_bytes = self._lost_bytes, 0
-        return lost
+        count, self._lost_bytes = self._lost_bytes, 0
+        return count
 
     def close(self) -> None:
         if self._handle >= 0:
@@ -174,11 +174,13 @@ class _EntryDecoder:
             _FULL_TAG.sub(rb"\n\1", framed) if self._timestamps else _FULL_HEAD.sub(b"\n", framed)
         )[1:] + b"\n"
 
-    def describe_gap(self, lost: int) -> bytes:
+    def describe_gap(self, lost_bytes: int) -> bytes:
         """Return the line that stands for lost bytes; empty when none were lost."""
-        if not lost:
+        if not lost_bytes:
             return b""
-        note = b"[localkube: %d bytes of log were rotated away before they were read]\n" % lost
+        note = (
+            b"[localkube: %d bytes of log were rotated away before they were read]\n" % lost_bytes
+        )
         time_now = logwriter.format_stamp(time.time_ns()) + b" " if self._timestamps else b""
         before = b"\n" if self._inside_line else b""
         self._inside_line = False
@@ -245,13 +247,15 @@ async def _find_tail_position(directory: str, begins: Sequence[int], lines: int)
             start = max(end - BLOCK_BYTES, 0)
             data = _read_block(directory, begin, start, end - start)
             first = data.find(b"\n") + 1 if start else 0
-            whole = data.rfind(b"\n") + 1
-            if not remaining and whole:
+            lines_end = data.rfind(b"\n") + 1
+            if not remaining and lines_end:
                 # In the newest block: look for one end more than lines, as the first line begins
                 # where the line before it ends.
-                remaining = lines + 1 - _is_part(data[data.rfind(b"\n", 0, whole - 1) + 1 : whole])
+                remaining = (
+                    lines + 1 - _is_part(data[data.rfind(b"\n", 0, lines_end - 1) + 1 : lines_end])
+                )
                 if not remaining:
-                    return begin + start + whole
+                    return begin + start + lines_end
             ends = [entry.end() for entry in _FULL_ENTRY.finditer(data, first)]
             if len(ends) >= remaining:
                 return begin + start + ends[-remaining]

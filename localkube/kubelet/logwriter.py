@@ -71,12 +71,12 @@ class LogWriter:
         """Log bytes that the container wrote; they may be cut anywhere."""
         self._last_time = max(self._last_time, time.time_ns())
         data = self._unended_line + data
-        whole = data.rfind(b"\n") + 1
-        unended = data[whole:]
+        lines_end = data.rfind(b"\n") + 1
+        unended = data[lines_end:]
         parts_end = max(len(unended) - 1, 0) // PART_BYTES * PART_BYTES
         self._unended_line = unended[parts_end:]
         self._store_entries(
-            self._format_lines(data[:whole]) + self._format_parts(unended[:parts_end])
+            self._format_lines(data[:lines_end]) + self._format_parts(unended[:parts_end])
         )
 
     def close(self) -> None:

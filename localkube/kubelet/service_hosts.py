@@ -43,10 +43,10 @@ def replace_host_names(text: str, namespace: str, find_service: FindService) -> 
         service = rest[0]
         if service not in services:
             services[service] = find_service(service)
-        found = services[service]
-        if found is None or found["spec"].get("clusterIP") != HEADLESS:
+        service_object = services[service]
+        if service_object is None or service_object["spec"].get("clusterIP") != HEADLESS:
             return match.group()
-        return compute_address(found, host)
+        return compute_address(service_object, host)
 
     return _NAME.sub(substitute, text)
 

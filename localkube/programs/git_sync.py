@@ -58,11 +58,11 @@ class Settings:
         return text.replace(self.secret, "***") if self.secret else text
 
 
-def parse_settings(given: Mapping[str, str]) -> Settings:
+def parse_settings(variables: Mapping[str, str]) -> Settings:
     """Parse the settings from the variables; ends the program for invalid ones."""
 
     def value(name: str, default: str = "") -> str:
-        return given.get(f"GITSYNC_{name}", default)
+        return variables.get(f"GITSYNC_{name}", default)
 
     repo, ref = value("REPO"), value("REF") or "HEAD"
     if not repo:
@@ -80,7 +80,7 @@ def parse_settings(given: Mapping[str, str]) -> Settings:
             f"GITSYNC_SUBMODULES is {submodules!r}: it must be recursive, shallow or off"
         )
     secret = value("PASSWORD") or _read_secret(value("PASSWORD_FILE"), "GITSYNC_PASSWORD_FILE")
-    env, options = _build_credentials(value("USERNAME"), secret, given)
+    env, options = _build_credentials(value("USERNAME"), secret, variables)
     once = value("ONE_TIME", "false").lower() in ("true", "1", "t")
     return Settings(
         repo,
@@ -114,13 +114,13 @@ def _read_secret(path: str, variable: str) -> str:
 
 
 def _build_credentials(
-    username: str, secret: str, given: Mapping[str, str]
+    username: str, secret: str, variables: Mapping[str, str]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Build git's environment and options for signing in.
 
     It never asks, for nobody would answer.
     """
-    env = dict(given) | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    env = dict(variables) | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     # Ignore the machine's credential helpers, run no hooks, and accept a root that belongs to
     # another user, as a mounted volume may.
     options: tuple[str, ...] = (
@@ -134,11 +134,15 @@ def _build_credentials(
     if username or secret:
         env |= {"SYNC_USERNAME": username, "SYNC_PASSWORD": secret}
         options += ("-c", f"credential.helper={CREDENTIAL_HELPER}")
-    key = given.get("GITSYNC_SSH_KEY_FILE", "")
+    key = variables.get("GITSYNC_SSH_KEY_FILE", "")
     if key and not os.access(key, os.R_OK):
         exit_for_usage(f"GITSYNC_SSH_KEY_FILE names {key}, which cannot be read")
-    checks_hosts = given.get("GITSYNC_SSH_KNOWN_HOSTS", "true").lower() not in ("false", "0", "f")
-    known_hosts = given.get("GITSYNC_SSH_KNOWN_HOSTS_FILE") or str(
+    checks_hosts = variables.get("GITSYNC_SSH_KNOWN_HOSTS", "true").lower() not in (
+        "false",
+        "0",
+        "f",
+    )
+    known_hosts = variables.get("GITSYNC_SSH_KNOWN_HOSTS_FILE") or str(
         Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh/known_hosts"
     )
     ssh_command = [

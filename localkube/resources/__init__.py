@@ -31,7 +31,11 @@ from localkube.resources.metadata_rules import get_name_rule
 from localkube.resources.nodes import LEASE_NAMESPACE, LEASES, NAMESPACES, NODES
 from localkube.resources.pod_defaults import add_lost_node_tolerations
 from localkube.resources.pods import PODS
-from localkube.resources.priority_classes import PRIORITYCLASSES
+from localkube.resources.priority_classes import (
+    PRIORITYCLASSES,
+    find_default_class,
+    set_priority,
+)
 from localkube.resources.resource import Resource
 from localkube.resources.services import SERVICES
 from localkube.resources.storage import PERSISTENTVOLUMECLAIMS, STORAGECLASSES, build_local_class
@@ -75,10 +79,12 @@ __all__ = [
     "find_by_kind",
     "find_by_path",
     "find_decode_error",
+    "find_default_class",
     "find_deletion_refusal",
     "get_name_rule",
     "get_scale_paths",
     "list_served",
+    "set_priority",
 ]
 
 REGISTRY: Sequence[Resource] = (
@@ -168,8 +174,8 @@ def _find_schema_causes(schema: schemas.Schema, obj: Object, old: Object | None)
     causes = schema.validate(obj)
     if not causes or old is None:
         return causes
-    known = set(schema.validate(old))
-    return [cause for cause in causes if cause not in known]
+    old_causes = set(schema.validate(old))
+    return [cause for cause in causes if cause not in old_causes]
 
 
 def find_admission_refusal(resource: Resource, obj: Object) -> str | None:

@@ -111,9 +111,9 @@ class NodeAnswers(Mapping[str, Answer]):
         if nodes is not self._nodes:
             self._nodes = nodes
             self._answers = {
-                name: found
+                name: answer
                 for name, node in nodes.items()
-                if (found := self._answer(node)) is not None
+                if (answer := self._answer(node)) is not None
             }
         return self._answers
 

@@ -394,8 +394,8 @@ class Scheduler:
             report.is_requested = False
             self._report_group(group)
             # One pod speaks for all that the garbage collector is about to remove.
-            told = islice(group.book.waiting, 1) if group.is_owner_lost else group.book.waiting
-            report.waiting_uids = iter(list(told))
+            uids = islice(group.book.waiting, 1) if group.is_owner_lost else group.book.waiting
+            report.waiting_uids = iter(list(uids))
             return True
         for uid in islice(report.waiting_uids, UIDS_PER_STEP):
             refusal = self._verdicts.get(group.key)

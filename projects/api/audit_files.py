@@ -77,11 +77,11 @@ def build_json_file(chunks: Chunks) -> HttpResponseBase:
 
 def _take_rows(chunks: Chunks, most: int | None) -> Iterator[Sequence[AuditEntry]]:
     """Yield the chunks until they have so many rows; all where `most` is None."""
-    left = most
+    remaining = most
     for chunk in chunks:
-        yield list(itertools.islice(chunk, left))
-        left = None if left is None else left - len(chunk)
-        if left is not None and left <= 0:
+        yield list(itertools.islice(chunk, remaining))
+        remaining = None if remaining is None else remaining - len(chunk)
+        if remaining is not None and remaining <= 0:
             return
 
 

@@ -298,12 +298,12 @@ class ScopesView(ApiView):
 def _require_same_subject(rule: AccessRule, body: access_bodies.RuleChange) -> None:
     """Check that a change is of the rule's own subject. Raises Invalid."""
     kind = subjects.SERVICE_ACCOUNT if body.subject_type == "app" else body.subject_type
-    given = {"subjectType": kind, "subjectId": body.subject_id}
-    shown = bodies.serialize_rule(rule)
+    subject_fields = {"subjectType": kind, "subjectId": body.subject_id}
+    rule_body = bodies.serialize_rule(rule)
     if problems := [
         (name, f"{name} cannot be changed: delete the rule, and make one for somebody else.")
-        for name, value in given.items()
-        if value is not None and value != shown[name]
+        for name, value in subject_fields.items()
+        if value is not None and value != rule_body[name]
     ]:
         raise Invalid(problems)
 

@@ -228,8 +228,8 @@ class ListQuery:
         by_name = {choice.casefold(): choice for choice in choices}
         chosen = [by_name.get(text.casefold(), "") for text in texts if text]
         if "" in chosen or len(set(chosen)) > most:
-            some = "one" if most == 1 else f"at most {most}"
-            raise Invalid([(name, f"{name} must be {some} of {', '.join(choices)}.")])
+            amount = "one" if most == 1 else f"at most {most}"
+            raise Invalid([(name, f"{name} must be {amount} of {', '.join(choices)}.")])
         return list(dict.fromkeys(chosen))
 
     def moment(self, name: str) -> datetime | None:

@@ -122,7 +122,7 @@ class DepartmentView(ApiView):
     )
     @repeat_stale
     def put(self, request: Request, pk: int) -> Response:
-        return self._answer_change(request, pk, whole=True)
+        return self._answer_change(request, pk, is_replacement=True)
 
     @extend_schema(
         operation_id="change_department",
@@ -134,15 +134,15 @@ class DepartmentView(ApiView):
     )
     @repeat_stale
     def patch(self, request: Request, pk: int) -> Response:
-        return self._answer_change(request, pk, whole=False)
+        return self._answer_change(request, pk, is_replacement=False)
 
-    def _answer_change(self, request: Request, pk: int, *, whole: bool) -> Response:
+    def _answer_change(self, request: Request, pk: int, *, is_replacement: bool) -> Response:
         department = _get_changeable(self.user, pk)
         return _apply_change(
             self.user,
             department,
             _parse_body(request.data),
-            {"name": department.name} if whole else departments.audit_values(department),
+            {"name": department.name} if is_replacement else departments.audit_values(department),
         )
 
     @extend_schema(
@@ -239,17 +239,17 @@ def _get_changeable(user: User, pk: int) -> Department:
 
 
 def _apply_change(
-    user: User, found: Department, body: ResourcesBody, kept_values: Mapping[str, Any]
+    user: User, department: Department, body: ResourcesBody, kept_values: Mapping[str, Any]
 ) -> Response:
     """Change a department by the body over the kept values, and answer it.
 
     Raises Invalid, Clash and ChangedMeanwhile.
     """
-    form = DepartmentForm({**kept_values, **_build_form_data(body)}, row=found)
+    form = DepartmentForm({**kept_values, **_build_form_data(body)}, row=department)
     quotas.require_valid(form, quotas.FIELD_PATHS)
-    with follow_version(found.version, body.version) as version:
-        departments.change(found, form, user, version)
-    return Response(serialize_department(_get_department(user, found.pk)))
+    with follow_version(department.version, body.version) as version:
+        departments.change(department, form, user, version)
+    return Response(serialize_department(_get_department(user, department.pk)))
 
 
 def serialize_department(row: Any) -> dict[str, Any]:

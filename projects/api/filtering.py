@@ -158,8 +158,8 @@ def load_page(
     """
     ordered = order_rows(rows, query, fields, default)
     keys, next_offset = query.page(ordered.values_list("pk", flat=True), default_limit)
-    found = {row.pk: row for row in rows.order_by().filter(pk__in=keys)} if keys else {}
-    return [found[key] for key in keys if key in found], next_offset
+    rows_by_key = {row.pk: row for row in rows.order_by().filter(pk__in=keys)} if keys else {}
+    return [rows_by_key[key] for key in keys if key in rows_by_key], next_offset
 
 
 def filter_rows(rows: Rows, query: ListQuery, fields: Mapping[str, Field]) -> Rows:

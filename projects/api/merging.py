@@ -26,15 +26,15 @@ class StaleRead(ChangedMeanwhile):
 
 
 @contextmanager
-def follow_version(read: int, given: int | None) -> Iterator[int]:
+def follow_version(read: int, requested_version: int | None) -> Iterator[int]:
     """Yield the version that is changed: the given one, else the one that was read.
 
     Raises StaleRead instead of ChangedMeanwhile where no version was given.
     """
     try:
-        yield read if given is None else given
+        yield read if requested_version is None else requested_version
     except ChangedMeanwhile as error:
-        if given is None:
+        if requested_version is None:
             raise StaleRead(error.version) from error
         raise
 

@@ -132,11 +132,11 @@ def _parse_credentials(data: Any) -> TokenBody:
     if not isinstance(data, Mapping):
         raise UserError("The body must be a JSON object with grantType and credentials.")
     texts = {str(name).lower(): text for name, text in data.items() if isinstance(text, str)}
-    given = {_OLDER_NAMES[name]: text for name, text in texts.items() if name in _OLDER_NAMES}
-    given |= {
+    fields = {_OLDER_NAMES[name]: text for name, text in texts.items() if name in _OLDER_NAMES}
+    fields |= {
         _REST_NAMES[name]: text for name, text in texts.items() if text and name in _REST_NAMES
     }
-    return parse_body(TokenBody, given)
+    return parse_body(TokenBody, fields)
 
 
 def _require_texts(**values: str) -> None:
@@ -171,9 +171,9 @@ def _authenticate_program(
         )
     if credential.is_expired:
         assert credential.expires_at is not None
-        what = "access key" if isinstance(credential, PersonalKey) else "service account"
+        kind = "access key" if isinstance(credential, PersonalKey) else "service account"
         raise NotAllowed(
-            f"The {what} {credential.name} expired on "
+            f"The {kind} {credential.name} expired on "
             f"{credential.expires_at:%-d %b %Y at %H:%M} UTC. Make a new one, and use its secret."
         )
     model._default_manager.filter(pk=credential.pk).update(last_used_at=timezone.now())

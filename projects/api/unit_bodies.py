@@ -186,11 +186,11 @@ def describe_resources_content() -> Any:
     return schemas.json_content({"anyOf": [body, quotas, quotas["items"]]})
 
 
-def _describe_unknown(path: str, name: str, known: Sequence[str]) -> Problem:
+def _describe_unknown(path: str, name: str, field_names: Sequence[str]) -> Problem:
     is_share = path.startswith("resources")
     cut = clean_name(name, MAX_NAME_CHARS)
     where = f" in {path}" if is_share else ""
-    sentence = f"There is no field {cut}{where}; there are {', '.join(known)}."
+    sentence = f"There is no field {cut}{where}; there are {', '.join(field_names)}."
     return f"{path}.{cut}" if is_share else cut, sentence
 
 

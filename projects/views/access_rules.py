@@ -133,9 +133,11 @@ def rule_new(request: Request) -> HttpResponse:
             rules = granting.grant_role_to_all(
                 cleaned["role"], to=rule_subjects, scope=cleaned["scope"], by=request.user
             )
-            who = f"{rules[0].subject} is" if len(rules) == 1 else f"{len(rules)} subjects are"
+            subject_text = (
+                f"{rules[0].subject} is" if len(rules) == 1 else f"{len(rules)} subjects are"
+            )
             return redirect_with_message(
-                request, reverse("access-rules"), f"{who} {rules[0].role_label} now."
+                request, reverse("access-rules"), f"{subject_text} {rules[0].role_label} now."
             )
         except UserError as refusal:
             form.add_error(refusal.field if refusal.field in form.fields else None, refusal.text)

@@ -102,13 +102,13 @@ def roles(request: Request) -> HttpResponseBase:
 
 def _count_rules(roles: Sequence[CustomRole]) -> None:
     """Set `uses` on each role to the number of its access rules. One query."""
-    given = (
+    role_counts = (
         AccessRule.objects.filter(custom_role__in=roles)
         .order_by()
         .values_list("custom_role")
         .annotate(Count("id"))
     )
-    counts = dict(given)
+    counts = dict(role_counts)
     for role in roles:
         role.uses = counts.get(role.pk, 0)  # type: ignore[attr-defined]
 

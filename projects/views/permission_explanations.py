@@ -12,8 +12,8 @@ from projects.permissions import EVERYTHING, Entity, Permission, Verb
 from projects.rights import view_permission
 from projects.scopes import TENANT, Scope
 
-WHOLE = "Muster as a whole"
 _KNOWN = view_permission(Entity.PROJECTS)
+_WHOLE = scope_choices.name_scope(TENANT)
 
 
 class WhyForm(forms.Form):
@@ -35,18 +35,18 @@ class WhyForm(forms.Form):
         choices = scope_choices.list_scope_choices(
             reader.user, _KNOWN, most=scope_choices.MAX_OPTIONS + 1
         )
-        known = {TENANT: WHOLE} | dict(choices) | {TENANT: WHOLE}
+        scope_labels = {TENANT: _WHOLE} | dict(choices)
         field = self.fields["scope"]
         if len(choices) > scope_choices.MAX_OPTIONS:
-            suggestions = list(known.values())[: scope_choices.MAX_OPTIONS]
+            suggestions = list(scope_labels.values())[: scope_choices.MAX_OPTIONS]
             field.widget = SuggestingInput(suggestions, placeholder="Project, and its name")
             field.help_text = (
                 "There are too many to list: type Project, Department or Cluster and the name, or "
-                f"{WHOLE}."
+                f"{_WHOLE}."
             )
         else:
             field.widget = forms.Select(
-                choices=[(str(scope), words) for scope, words in known.items()]
+                choices=[(str(scope), words) for scope, words in scope_labels.items()]
             )
 
 
@@ -64,7 +64,7 @@ def explain(request: Request) -> HttpResponse:
             return render(request, "access/why.html", context, status=422)
         answer = permission_explanations.explain_permission(request.user, parsed, scope)
         if isinstance(form.fields["scope"].widget, SuggestingInput):
-            form.initial["scope"] = WHOLE if scope == TENANT else scope_choices.name_scope(scope)
+            form.initial["scope"] = scope_choices.name_scope(scope)
     return render(request, "access/why.html", {"form": form, "answer": answer})
 
 
@@ -84,7 +84,7 @@ def _find_scope(request: Request, text: str) -> Scope | None:
     None for words that name none; raises Http404 for a key that is none.
     """
     words = " ".join(text.split())
-    if words in ("", WHOLE):
+    if words in ("", _WHOLE):
         return TENANT
     if ":" not in words and words != str(TENANT):
         return scope_choices.find_scope(request.user, _KNOWN, words)

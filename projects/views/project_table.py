@@ -58,8 +58,12 @@ def _format_allocated_memory(row: Project) -> str:
 
 
 def _format_ratio(row: Project) -> str:
-    held, quota = row.gpus_allocated, row.gpu_quota
-    return f"{100 * float(held) / float(quota):.0f} %" if held is not None and quota else ""
+    allocated_gpus, quota = row.gpus_allocated, row.gpu_quota
+    return (
+        f"{100 * float(allocated_gpus) / float(quota):.0f} %"
+        if allocated_gpus is not None and quota
+        else ""
+    )
 
 
 def render_ratio(row: Project | Department, ratio: str) -> str:
@@ -144,10 +148,10 @@ def _find_clusters(request: HttpRequest) -> "QuerySet[Any]":
     places = _find_places(request)
     anywhere = Exists(Project.objects.there().filter(cluster=OuterRef("pk")))
     clusters: Any = Project._meta.get_field("cluster").related_model
-    found: QuerySet[Any] = clusters.objects.filter(
+    visible_clusters: QuerySet[Any] = clusters.objects.filter(
         anywhere if places is None else Q(pk__in={place.cluster for place in places})
     )
-    return found
+    return visible_clusters
 
 
 def _find_places(request: HttpRequest) -> Sequence[Place] | None:
@@ -361,7 +365,7 @@ def projects(request: Request) -> HttpResponseBase:
         "projects/projects.html",
         context,
         file="projects",
-        prepare=lambda shown: _add_roles_and_people(shown, request.user),
+        prepare=lambda page_rows: _add_roles_and_people(page_rows, request.user),
     )
 
 

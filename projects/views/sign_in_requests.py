@@ -23,8 +23,8 @@ DECISIONS = ("confirm", "deny")
 @require_http_methods(["GET", "POST"])
 def decide(request: Request) -> HttpResponse:
     """Show which program asks for what a code is of, and confirm or deny it."""
-    given = request.POST if request.method == "POST" else request.GET
-    code, decision = given.get("code", ""), given.get("decision", "")
+    parameters = request.POST if request.method == "POST" else request.GET
+    code, decision = parameters.get("code", ""), parameters.get("decision", "")
     if not code:
         return _render_page(request, code)
     try:

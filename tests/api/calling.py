@@ -58,10 +58,10 @@ class Caller:
 
 def a_body(cast: Cast, name: str = "train1", **spec: Any) -> dict[str, Any]:
     """Return the body of a submission to team-a."""
-    asked = {"image": "muster/allreduce", "distributedFramework": "PyTorch", "numWorkers": 2}
+    default_spec = {"image": "muster/allreduce", "distributedFramework": "PyTorch", "numWorkers": 2}
     return {
         "name": name,
         "projectId": str(cast.team_a.pk),
         "clusterId": str(cast.cluster.pk),
-        "spec": asked | spec,
+        "spec": default_spec | spec,
     }

@@ -47,8 +47,8 @@ def test_every_address_is_a_view_of_the_api_and_asks_for_a_token(
     assert issubclass(view, APIView)
     if pattern.name not in OPEN:
         for method in ("GET", "POST", "DELETE"):
-            told = Caller()(method, f"/{path}", status=401)
-            assert told["code"] == 401
+            answer = Caller()(method, f"/{path}", status=401)
+            assert answer["code"] == 401
 
 
 def test_the_description_is_valid_and_made_without_warnings() -> None:
@@ -69,7 +69,7 @@ def test_who_asks_first_at_the_same_moment_gets_the_same_description() -> None:
 
 
 def test_the_description_has_every_address(cast: Cast) -> None:
-    told = Caller(cast.bob)("GET", "/schema")["paths"]
+    paths = Caller(cast.bob)("GET", "/schema")["paths"]
     hidden = {"api-schema", "api-not-there"}
-    assert len(told) == len([pattern for _, pattern in ALL if pattern.name not in hidden])
-    assert all(operation["description"] for path in told.values() for operation in path.values())
+    assert len(paths) == len([pattern for _, pattern in ALL if pattern.name not in hidden])
+    assert all(operation["description"] for path in paths.values() for operation in path.values())

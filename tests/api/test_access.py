@@ -25,9 +25,9 @@ def a_rule(cast: Cast, **changes: Any) -> dict[str, Any]:
 
 def test_the_roles_are_those_of_the_table_and_the_custom_ones(cast: Cast) -> None:
     role = custom_roles.create("Curator", "", ["templates:delete"], by=cast.alice)
-    told = {each["key"]: each for each in Caller(cast.mallory)("GET", "/authorization/roles")}
-    assert set(told) == {*ROLES, f"custom:{role.pk}"}
-    assert {"resourceType": "templates", "actions": ["read", "delete"]} in told[
+    roles = {each["key"]: each for each in Caller(cast.mallory)("GET", "/authorization/roles")}
+    assert set(roles) == {*ROLES, f"custom:{role.pk}"}
+    assert {"resourceType": "templates", "actions": ["read", "delete"]} in roles[
         f"custom:{role.pk}"
     ]["permissions"]
     assert {each["key"] for each in Caller(cast.bob)("GET", "/authorization/roles")} == set(ROLES)
@@ -59,13 +59,13 @@ def test_a_custom_role_is_made_changed_and_deleted(cast: Cast) -> None:
         "name": "Curator",
         "permissions": [{"resourceType": "templates", "actions": ["update"]}],
     }
-    told = alice("POST", "/authorization/roles", body, 201)
-    at = f"/authorization/roles/{told['id']}"
+    role = alice("POST", "/authorization/roles", body, 201)
+    at = f"/authorization/roles/{role['id']}"
     alice("POST", "/authorization/roles", body, 409)
-    changed = alice("PUT", at, body | {"description": "Tidy", "version": told["version"]})
+    changed = alice("PUT", at, body | {"description": "Tidy", "version": role["version"]})
     assert (changed["description"], changed["version"]) == ("Tidy", 2)
     assert "changed meanwhile" in alice("PUT", at, body | {"version": 1}, 409)["message"]
-    granting.grant_role(told["key"], to=cast.vera, scope=TENANT, by=cast.alice)
+    granting.grant_role(role["key"], to=cast.vera, scope=TENANT, by=cast.alice)
     assert "vera" in alice("DELETE", at, status=409)["message"]
     AccessRule.objects.filter(custom_role__isnull=False).delete()
     alice("DELETE", at)
@@ -91,8 +91,12 @@ def test_what_is_no_permission_is_400(cast: Cast, permissions: Any) -> None:
 
 def test_rules_are_counted_and_shown_where_one_may_see_them(cast: Cast) -> None:
     granting.grant_role(VIEWER, to=cast.vera, scope=TENANT, by=cast.alice)
-    told = Caller(cast.alice)("GET", "/authorization/access-rules")
-    assert (told["totalRecords"], told["displayRecords"], len(told["accessRules"])) == (4, 4, 4)
+    answer = Caller(cast.alice)("GET", "/authorization/access-rules")
+    assert (answer["totalRecords"], answer["displayRecords"], len(answer["accessRules"])) == (
+        4,
+        4,
+        4,
+    )
     mine = Caller(cast.mallory)("GET", "/authorization/access-rules")
     assert (mine["totalRecords"], [each["subjectId"] for each in mine["accessRules"]]) == (
         1,
@@ -107,14 +111,14 @@ def test_rules_are_counted_and_shown_where_one_may_see_them(cast: Cast) -> None:
 
 def test_a_rule_is_made_and_deleted(cast: Cast) -> None:
     mallory = Caller(cast.mallory)
-    told = mallory("POST", "/authorization/access-rules", a_rule(cast), 201)
-    assert (told["scopeName"], told["roleName"], told["createdBy"]) == (
+    rule = mallory("POST", "/authorization/access-rules", a_rule(cast), 201)
+    assert (rule["scopeName"], rule["roleName"], rule["createdBy"]) == (
         "Project team-b",
         "Viewer",
         "mallory",
     )
     mallory("POST", "/authorization/access-rules", a_rule(cast), 409)
-    at = f"/authorization/access-rules/{told['id']}"
+    at = f"/authorization/access-rules/{rule['id']}"
     assert mallory("GET", at)["subjectId"] == "vera"
     Caller(cast.vera)("GET", at, status=404)
     mallory("DELETE", at)
@@ -173,8 +177,8 @@ def test_the_caller_learns_what_they_may_and_where(cast: Cast) -> None:
         is True
     )
     vera("GET", "/authorization/permitted-scopes?resourceType=moon", status=400)
-    told = Caller(cast.alice)("GET", "/authorization/permissions")
-    assert sum(len(each["actions"]) for each in told) == len(EVERYTHING)
+    permissions = Caller(cast.alice)("GET", "/authorization/permissions")
+    assert sum(len(each["actions"]) for each in permissions) == len(EVERYTHING)
 
 
 def test_users_are_the_administrators_to_see_and_to_make(cast: Cast) -> None:
@@ -183,8 +187,8 @@ def test_users_are_the_administrators_to_see_and_to_make(cast: Cast) -> None:
     carla = User.objects.get(username="carla")
     assert carla.check_password(made["temporaryPassword"])
     assert carla.must_change_password
-    told = alice("GET", "/users?filterBy=username==carla")
-    assert [(each["username"], "temporaryPassword" in each) for each in told] == [("carla", False)]
+    users = alice("GET", "/users?filterBy=username==carla")
+    assert [(each["username"], "temporaryPassword" in each) for each in users] == [("carla", False)]
     assert alice("PATCH", f"/users/{carla.pk}", {"isActive": False})["isActive"] is False
     assert alice("GET", f"/users/{carla.pk}")["isActive"] is False
     alice("POST", "/users", {"username": "CARLA"}, 409)
@@ -208,11 +212,11 @@ def test_a_service_account_is_made_rotated_and_deleted(cast: Cast) -> None:
         "scopeId": str(cast.team_b.pk),
         "expiresInDays": 30,
     }
-    told = mallory("POST", "/service-accounts", body, 201)
+    answer = mallory("POST", "/service-accounts", body, 201)
     account = ServiceAccount.objects.get()
-    assert actions.is_secret_of(account, told["clientSecret"])
-    assert told["expiresAt"] is not None
-    at = f"/service-accounts/{told['id']}"
+    assert actions.is_secret_of(account, answer["clientSecret"])
+    assert answer["expiresAt"] is not None
+    at = f"/service-accounts/{answer['id']}"
     assert "clientSecret" not in mallory("GET", at)
     new = mallory("POST", f"{at}/secret")["clientSecret"]
     assert actions.is_secret_of(ServiceAccount.objects.get(), new)
@@ -234,13 +238,13 @@ def test_ones_own_keys_and_nobody_elses(cast: Cast) -> None:
         "POST", "/token", {"grantType": "password", "username": "bob", "password": PASSWORD}
     )["accessToken"]
     bob = Caller(token=by_password)
-    told = bob("POST", "/access-keys", {"name": "laptop", "expiresInDays": 7}, 201)
+    key = bob("POST", "/access-keys", {"name": "laptop", "expiresInDays": 7}, 201)
     assert [
         (each["name"], "clientSecret" in each) for each in bob("GET", "/access-keys")["accessKeys"]
     ] == [("laptop", False)]
-    answer = bob.raw("POST", f"/access-keys/{told['id']}/secret")
+    answer = bob.raw("POST", f"/access-keys/{key['id']}/secret")
     assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
-    bob("DELETE", f"/access-keys/{told['id']}")
+    bob("DELETE", f"/access-keys/{key['id']}")
     assert bob("GET", "/access-keys") == {"accessKeys": []}
 
 
@@ -248,15 +252,15 @@ def test_a_rule_gets_another_role_and_another_scope(cast: Cast) -> None:
     alice = Caller(cast.alice)
     rule = AccessRule.objects.get(user=cast.vera)
     at = f"/authorization/access-rules/{rule.pk}"
-    told = alice("PATCH", at, {"roleId": L1})
-    assert (told["id"], told["roleKey"], told["scopeName"]) == (rule.pk, L1, "Project team-a")
-    told = alice("PATCH", at, {"scopeType": "project", "scopeId": str(cast.team_b.pk)})
-    assert (told["id"], told["roleKey"], told["scopeName"]) == (rule.pk, L1, "Project team-b")
-    told = alice("PATCH", at, {"scopeType": "tenant"})
-    assert (told["scopeType"], told["scopeId"], told["subjectId"]) == ("tenant", "", "vera")
+    answer = alice("PATCH", at, {"roleId": L1})
+    assert (answer["id"], answer["roleKey"], answer["scopeName"]) == (rule.pk, L1, "Project team-a")
+    answer = alice("PATCH", at, {"scopeType": "project", "scopeId": str(cast.team_b.pk)})
+    assert (answer["id"], answer["roleKey"], answer["scopeName"]) == (rule.pk, L1, "Project team-b")
+    answer = alice("PATCH", at, {"scopeType": "tenant"})
+    assert (answer["scopeType"], answer["scopeId"], answer["subjectId"]) == ("tenant", "", "vera")
     # An answer can be sent back, and changes nothing.
     before = AuditEntry.objects.count()
-    assert alice("PATCH", at, told) == told
+    assert alice("PATCH", at, answer) == answer
     assert AuditEntry.objects.count() == before
     entries = AuditEntry.objects.filter(entity="access-rule", entity_id=rule.pk).order_by("id")
     assert [each.event for each in entries] == ["revoke", "grant"] * 3

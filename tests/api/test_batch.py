@@ -35,21 +35,21 @@ def ids(workloads: list[Workload]) -> list[str]:
 def test_many_are_stopped_run_again_and_deleted(cast: Cast, two: list[Workload]) -> None:
     bob = Caller(cast.bob)
     for action, status in (("suspend", Status.STOPPING), ("delete", Status.DELETING)):
-        told = bob("POST", "/workloads/batch", {"ids": ids(two), "action": action})
-        assert told["succeeded"] == ids(two)
-        assert told["failed"] == []
+        answer = bob("POST", "/workloads/batch", {"ids": ids(two), "action": action})
+        assert answer["succeeded"] == ids(two)
+        assert answer["failed"] == []
         assert {each.status for each in Workload.objects.filter(pk__in=ids(two))} == {status}
         # The answer's id finds what was done in the audit log.
-        entries = AuditEntry.objects.filter(request_id=told["id"], entity="workload")
+        entries = AuditEntry.objects.filter(request_id=answer["id"], entity="workload")
         assert entries.count() == 2
 
 
 def test_a_refusal_for_one_does_not_stop_the_others(cast: Cast, two: list[Workload]) -> None:
     Workload.objects.filter(pk=two[0].pk).update(status=Status.FAILED)
     Workload.objects.filter(pk=two[1].pk).update(status=Status.DELETING)
-    told = Caller(cast.bob)("POST", "/workloads/batch", {"ids": ids(two), "action": "resume"})
-    assert told["succeeded"] == [str(two[0].pk)]
-    (failed,) = told["failed"]
+    answer = Caller(cast.bob)("POST", "/workloads/batch", {"ids": ids(two), "action": "resume"})
+    assert answer["succeeded"] == [str(two[0].pk)]
+    (failed,) = answer["failed"]
     assert (failed["id"], failed["code"]) == (str(two[1].pk), 409)
     assert "train2" in failed["message"]
 
@@ -58,20 +58,22 @@ def test_what_is_another_teams_reads_like_what_is_not_there(
     cast: Cast, two: list[Workload], secret: Workload
 ) -> None:
     unknown = str(uuid.uuid4())
-    asked = [str(secret.pk), unknown, "no id at all", str(two[0].pk), str(two[0].pk)]
-    told = Caller(cast.bob)("POST", "/workloads/batch", {"ids": asked, "action": "delete"})
-    assert told["succeeded"] == [str(two[0].pk)]
-    assert {(each["code"], each["message"]) for each in told["failed"]} == {
+    requested_ids = [str(secret.pk), unknown, "no id at all", str(two[0].pk), str(two[0].pk)]
+    answer = Caller(cast.bob)(
+        "POST", "/workloads/batch", {"ids": requested_ids, "action": "delete"}
+    )
+    assert answer["succeeded"] == [str(two[0].pk)]
+    assert {(each["code"], each["message"]) for each in answer["failed"]} == {
         (404, "There is no such workload among those that you may see.")
     }
-    assert [each["id"] for each in told["failed"]] == asked[:3]
+    assert [each["id"] for each in answer["failed"]] == requested_ids[:3]
     secret.refresh_from_db()
     assert secret.status == Status.CREATING
 
 
 def test_who_may_only_look_changes_nothing(cast: Cast, two: list[Workload]) -> None:
-    told = Caller(cast.vera)("POST", "/workloads/batch", {"ids": ids(two), "action": "suspend"})
-    assert [each["code"] for each in told["failed"]] == [403, 403]
+    answer = Caller(cast.vera)("POST", "/workloads/batch", {"ids": ids(two), "action": "suspend"})
+    assert [each["code"] for each in answer["failed"]] == [403, 403]
     assert not Workload.objects.exclude(status=Status.CREATING).exists()
 
 

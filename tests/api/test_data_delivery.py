@@ -54,9 +54,9 @@ def test_the_filter_and_the_telemetry_of_phases_know_it_as_initializing(
     found = bob("GET", "/workloads?filterBy=phase==Initializing")["workloads"]
     assert [each["id"] for each in found] == [str(kube.workload.pk)]
     assert bob("GET", "/workloads?filterBy=phase!=Initializing")["workloads"] == []
-    told = bob("GET", "/workloads/telemetry?telemetryType=WORKLOADS_COUNT&groupBy=Phase")
-    assert "Preparing" not in str(told)
-    assert "Initializing" in str(told)
+    telemetry = bob("GET", "/workloads/telemetry?telemetryType=WORKLOADS_COUNT&groupBy=Phase")
+    assert "Preparing" not in str(telemetry)
+    assert "Initializing" in str(telemetry)
 
 
 def test_the_whole_of_the_delivery_has_its_own_address(kube: DataKube, bob: Caller) -> None:
@@ -73,14 +73,16 @@ def test_the_whole_of_the_delivery_has_its_own_address(kube: DataKube, bob: Call
         delivered=51_200,
         epoch=2,
     )
-    told = bob("GET", f"/workloads/{kube.workload.pk}/data-delivery")
-    assert (told["workers"], told["preparedUnits"], told["units"]) == (2, 25, 100)
-    assert [each["pod"] for each in told["dataWorkers"]] == [
+    delivery = bob("GET", f"/workloads/{kube.workload.pk}/data-delivery")
+    assert (delivery["workers"], delivery["preparedUnits"], delivery["units"]) == (2, 25, 100)
+    assert [each["pod"] for each in delivery["dataWorkers"]] == [
         "train1-data-0-pods0",
         "train1-data-1-pods0",
     ]
-    assert (told["ranks"][0]["waitedShare"], told["suggestedWorkers"]) == (0.5, 4)
-    assert told["waitingMessage"].startswith("GPUs waited 50 % of the last 10 min for data; four")
+    assert (delivery["ranks"][0]["waitedShare"], delivery["suggestedWorkers"]) == (0.5, 4)
+    assert delivery["waitingMessage"].startswith(
+        "GPUs waited 50 % of the last 10 min for data; four"
+    )
 
 
 def test_data_workers_are_listed_with_their_role(kube: DataKube, bob: Caller) -> None:

@@ -71,8 +71,8 @@ def test_a_key_is_for_one_request(cast: Cast) -> None:
 
 def test_everybody_has_keys_of_their_own(cast: Cast) -> None:
     send_request(Caller(cast.bob), a_body(cast))
-    status, told, replayed = send_request(Caller(cast.alice), a_body(cast, "other"))
-    assert (status, told["name"], replayed) == (202, "other", False)
+    status, answer, replayed = send_request(Caller(cast.alice), a_body(cast, "other"))
+    assert (status, answer["name"], replayed) == (202, "other", False)
 
 
 def test_a_refusal_frees_its_key(cast: Cast) -> None:
@@ -122,10 +122,10 @@ def test_secrets_are_told_once_and_kept_nowhere(cast: Cast) -> None:
         ("/access-keys", {"name": "laptop"}, "clientSecret"),
         ("/users", {"username": "carl"}, "temporaryPassword"),
     ):
-        status, told, _ = send_request(alice, body, path, path)
-        secret = told.pop(name)
-        told.pop("tempPassword", None)
-        assert send_request(alice, body, path, path) == (status, told, True)
+        status, answer, _ = send_request(alice, body, path, path)
+        secret = answer.pop(name)
+        answer.pop("tempPassword", None)
+        assert send_request(alice, body, path, path) == (status, answer, True)
         assert secret not in str(list(IdempotentRequest.objects.values()))
     assert ServiceAccount.objects.count() == 2
 
@@ -233,8 +233,8 @@ def test_after_a_failure_of_the_database_the_key_is_free_where_nothing_was_store
         status, refused, _ = send_request(alice, body, path="/service-accounts")
     assert (status, "again in a moment" in refused["message"]) == (503, True)
     assert ServiceAccount.objects.count() == int(is_stored)
-    status, told, _ = send_request(alice, body, path="/service-accounts")
-    assert (status, "not known" in str(told)) == ((409, True) if is_stored else (201, False))
+    status, answer, _ = send_request(alice, body, path="/service-accounts")
+    assert (status, "not known" in str(answer)) == ((409, True) if is_stored else (201, False))
     assert ServiceAccount.objects.count() == 1
 
 
@@ -257,17 +257,17 @@ def test_what_is_no_key_is_refused(cast: Cast, key: str) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_of_requests_at_the_same_time_one_is_carried_out(cast: Cast) -> None:
     body = a_body(cast) | {"useGivenNameAsPrefix": True}
-    token, told = Caller(cast.bob).token, []
+    token, answers = Caller(cast.bob).token, []
 
     def ask() -> None:
-        told.append(send_request(Caller(token=token), body))
+        answers.append(send_request(Caller(token=token), body))
 
     at_once(*[ask] * 6)
     assert Workload.objects.count() == 1
-    made = {status: answer for status, answer, _ in told}
+    made = {status: answer for status, answer, _ in answers}
     assert set(made) <= {202, 409}
-    assert sum(status == 202 and not replayed for status, _, replayed in told) == 1
-    assert all("no answer yet" in each["message"] for status, each, _ in told if status == 409)
+    assert sum(status == 202 and not replayed for status, _, replayed in answers) == 1
+    assert all("no answer yet" in each["message"] for status, each, _ in answers if status == 409)
 
 
 def test_whoever_lost_their_rights_gets_the_answer_that_they_had(cast: Cast) -> None:

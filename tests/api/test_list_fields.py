@@ -131,7 +131,7 @@ def test_a_field_of_whole_numbers_takes_no_others(cast: Cast, path: str, field: 
 def test_rows_without_a_value_come_last(cast: Cast) -> None:
     Project.objects.filter(pk=cast.team_a.pk).update(gpu_quota=None)
     for order in ("asc", "desc"):
-        told: Any = Caller(cast.alice)(
+        answer: Any = Caller(cast.alice)(
             "GET", f"/org-unit/projects?sortBy=gpuQuota&sortOrder={order}"
         )
-        assert [each["name"] for each in told["projects"]] == ["team-b", "team-a"]
+        assert [each["name"] for each in answer["projects"]] == ["team-b", "team-a"]

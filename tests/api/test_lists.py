@@ -134,8 +134,8 @@ REFUSED = [
 
 def test_what_cannot_be_asked_for_is_400(cast: Cast) -> None:
     bob = Caller(cast.bob)
-    for query, told in REFUSED:
-        assert told in bob("GET", f"/workloads?{query}", status=400)["message"]
+    for query, words in REFUSED:
+        assert words in bob("GET", f"/workloads?{query}", status=400)["message"]
 
 
 OTHER_CHOICES = [
@@ -149,8 +149,8 @@ OTHER_CHOICES = [
 
 def test_a_value_that_a_field_never_has_is_400(cast: Cast) -> None:
     alice = Caller(cast.alice)
-    for path, told in OTHER_CHOICES:
-        assert told in alice("GET", path, status=400)["message"], path
+    for path, words in OTHER_CHOICES:
+        assert words in alice("GET", path, status=400)["message"], path
 
 
 def test_a_pod_that_the_cluster_has_not_told_of_yet_is_found_as_shown(
@@ -202,7 +202,7 @@ def create_observed_workload(workload: Workload) -> Workload:
         "status": {"containerStatuses": [None, {"name": "pytorch", "state": {"running": {}}}]},
     }
     for rank, vanished in enumerate((None, None, BORN)):
-        shown = {
+        fields = {
             "name": f"p{rank}",
             "uid": f"u{rank}",
             "rank": rank,
@@ -212,7 +212,7 @@ def create_observed_workload(workload: Workload) -> Workload:
             "gpus": Decimal("0.1"),
         }
         Pod.objects.create(
-            workload=workload, vanished_at=vanished, created_at=BORN, data=data, **shown
+            workload=workload, vanished_at=vanished, created_at=BORN, data=data, **fields
         )
     Event.objects.create(
         workload=workload,
@@ -290,8 +290,8 @@ def test_events_go_both_ways_in_time(ten_workloads: list[Workload], cast: Cast) 
 
 
 def test_a_cluster_is_told_without_its_credentials(cast: Cast) -> None:
-    told = Caller(cast.bob)("GET", "/clusters")
-    assert [(each["uuid"], each["name"], each["status"]["state"]) for each in told] == [
+    clusters = Caller(cast.bob)("GET", "/clusters")
+    assert [(each["uuid"], each["name"], each["status"]["state"]) for each in clusters] == [
         (str(cast.cluster.pk), "here", "WaitingToConnect")
     ]
-    assert "server" not in str(told)
+    assert "server" not in str(clusters)

@@ -126,9 +126,11 @@ REFUSED = [
 
 
 def test_what_is_not_there_is_refused_in_words(reader: Reader) -> None:
-    for pod, query, status, told in REFUSED:
+    for pod, query, status, words in REFUSED:
         answer = reader.get(query, pod=pod)
-        assert (answer.status_code, told in answer.json()["message"]) == (status, True), answer.text
+        assert (answer.status_code, words in answer.json()["message"]) == (status, True), (
+            answer.text
+        )
 
 
 def test_logs_of_others_are_not_there(reader: Reader) -> None:

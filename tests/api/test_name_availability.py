@@ -22,10 +22,10 @@ def test_a_workload_has_its_name_once_in_a_project(cast: Cast) -> None:
         "name": "other",
         "available": True,
     }
-    told = ask_name(bob, "/workloads", f"name=train1&{project}")
-    assert (told["available"], told["suggestion"]) == (False, "train1-2")
-    told = ask_name(bob, "/workloads", f"name=Train_1&{project}")
-    assert (told["available"], "lower-case" in told["message"]) == (False, True)
+    answer = ask_name(bob, "/workloads", f"name=train1&{project}")
+    assert (answer["available"], answer["suggestion"]) == (False, "train1-2")
+    answer = ask_name(bob, "/workloads", f"name=Train_1&{project}")
+    assert (answer["available"], "lower-case" in answer["message"]) == (False, True)
     # It is of another team, or one may only look on there.
     ask_name(Caller(cast.mallory), "/workloads", f"name=train1&{project}", 400)
     ask_name(Caller(cast.vera), "/workloads", f"name=train1&{project}", 403)
@@ -38,8 +38,8 @@ def test_projects_and_departments_have_theirs_once(cast: Cast) -> None:
     alice = Caller(cast.alice)
     for path, taken in (("/org-unit/projects", "team-a"), ("/org-unit/departments", "research")):
         assert ask_name(alice, path, "name=vision") == {"name": "vision", "available": True}
-        told = ask_name(alice, path, f"name={taken}")
-        assert (told["available"], "already" in told["message"]) == (False, True)
+        answer = ask_name(alice, path, f"name={taken}")
+        assert (answer["available"], "already" in answer["message"]) == (False, True)
         ask_name(Caller(cast.mallory), path, f"name={taken}", 403)
         assert ask_name(alice, path, f"name={'x' * 100}")["available"] is False
     Department.objects.create(name="old", deleted_at=cast.research.created_at)

@@ -30,15 +30,22 @@ def test_a_departments_quota_is_changed_alone(cast: Cast) -> None:
         f"/org-unit/departments/{cast.research.pk}",
         {"description": "kept", "resources": [a_quota(8, cpu={"deserved": 4000})]},
     )
-    told = alice("PATCH", at, [a_quota(6)])
-    assert (told["resources"][0]["gpu"]["deserved"], told["resources"][0]["cpu"]["deserved"]) == (
+    department = alice("PATCH", at, [a_quota(6)])
+    assert (
+        department["resources"][0]["gpu"]["deserved"],
+        department["resources"][0]["cpu"]["deserved"],
+    ) == (
         6,
         4000,
     )
     for body in ([a_quota(7)], {"resources": [a_quota(7)]}, a_quota(7)):
-        told = alice("PUT", at, body)
-        assert told["totalResources"] == {"gpuQuota": 7, "cpuQuota": None, "memoryQuota": None}
-    assert told["description"] == "kept"
+        department = alice("PUT", at, body)
+        assert department["totalResources"] == {
+            "gpuQuota": 7,
+            "cpuQuota": None,
+            "memoryQuota": None,
+        }
+    assert department["description"] == "kept"
     assert (
         "changed meanwhile"
         in alice("PUT", at, {"resources": [a_quota(1)], "version": 1}, 409)["message"]
@@ -81,8 +88,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 def test_what_a_department_does_not_have_is_refused_by_name(
     cast: Cast, more: dict[str, Any], field: str
 ) -> None:
-    told = Caller(cast.alice)("POST", "/org-unit/departments", {"name": "vision"} | more, 400)
-    assert field in [each["field"] for each in told["details"]]
+    answer = Caller(cast.alice)("POST", "/org-unit/departments", {"name": "vision"} | more, 400)
+    assert field in [each["field"] for each in answer["details"]]
     assert not Department.objects.filter(name="vision").exists()
 
 
@@ -205,19 +212,23 @@ def test_what_a_department_held(cast: Cast) -> None:
             running=1,
             waiting=0,
         )
-    asked = (
+    query = (
         "metricType=ALLOCATED_GPU,GPU_QUOTA,IDLE_ALLOCATED_GPUS"
         "&start=2026-01-01T00:00:00Z&end=2026-01-02T00:00:00Z&numberOfSamples=1"
     )
-    told = Caller(cast.alice)("GET", f"/org-unit/departments/{cast.research.pk}/metrics?{asked}")[
-        "measurements"
+    measurements = Caller(cast.alice)(
+        "GET", f"/org-unit/departments/{cast.research.pk}/metrics?{query}"
+    )["measurements"]
+    assert [[float(value["value"]) for value in each["values"]] for each in measurements] == [
+        [2],
+        [5],
+        [],
     ]
-    assert [[float(value["value"]) for value in each["values"]] for each in told] == [[2], [5], []]
-    assert told[0]["values"][0]["timestamp"] == (at + timedelta(hours=12)).isoformat().replace(
-        "+00:00", "Z"
-    )
+    assert measurements[0]["values"][0]["timestamp"] == (
+        at + timedelta(hours=12)
+    ).isoformat().replace("+00:00", "Z")
     Caller(cast.mallory)(
-        "GET", f"/org-unit/departments/{cast.research.pk}/metrics?{asked}", status=404
+        "GET", f"/org-unit/departments/{cast.research.pk}/metrics?{query}", status=404
     )
 
 

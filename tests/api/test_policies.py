@@ -36,8 +36,8 @@ def policy(cast: Cast, name: str = "small-teams", **rules: Any) -> Policy:
 
 def test_what_policies_forbid_is_refused_with_every_field_and_rule(cast: Cast) -> None:
     policy(cast, workers={"max": 4}, image={"options": ["registry.example.com/*"]})
-    told = Caller(cast.bob)("POST", DISTRIBUTED, a_body(cast, numWorkers=9), 400)
-    assert told["complianceIssues"] == [
+    refusal = Caller(cast.bob)("POST", DISTRIBUTED, a_body(cast, numWorkers=9), 400)
+    assert refusal["complianceIssues"] == [
         {
             "field": "spec.numWorkers",
             "details": "Workers must be at most 4 (policy small-teams of department research).",
@@ -51,7 +51,7 @@ def test_what_policies_forbid_is_refused_with_every_field_and_rule(cast: Cast) -
             "rule": "image.options",
         },
     ]
-    assert [each["field"] for each in told["details"]] == ["spec.numWorkers", "spec.image"]
+    assert [each["field"] for each in refusal["details"]] == ["spec.numWorkers", "spec.image"]
     assert not Workload.objects.exists()
 
 
@@ -65,21 +65,21 @@ def test_defaults_are_set_where_the_body_says_nothing_and_only_there(cast: Cast)
     )
     body = a_body(cast)
     del body["spec"]["numWorkers"]
-    told = Caller(cast.bob)("POST", DISTRIBUTED, body, 202)
-    spec = decode_spec(Workload.objects.get(pk=told["workloadId"]).spec)
+    answer = Caller(cast.bob)("POST", DISTRIBUTED, body, 202)
+    spec = decode_spec(Workload.objects.get(pk=answer["workloadId"]).spec)
     assert (
         spec.workers,
         spec.lifecycle.backoff_limit,
         spec.setup.compute.gpus.devices,
         spec.setup.compute.large_shm,
     ) == (3, 1, 1, True)
-    told = Caller(cast.bob)(
+    answer = Caller(cast.bob)(
         "POST",
         DISTRIBUTED,
         a_body(cast, "train2", numWorkers=1, backoffLimit=6, compute={"gpuDevicesRequest": 0}),
         202,
     )
-    spec = decode_spec(Workload.objects.get(pk=told["workloadId"]).spec)
+    spec = decode_spec(Workload.objects.get(pk=answer["workloadId"]).spec)
     assert (spec.workers, spec.lifecycle.backoff_limit, spec.setup.compute.gpus.devices) == (
         1,
         6,
@@ -89,9 +89,11 @@ def test_defaults_are_set_where_the_body_says_nothing_and_only_there(cast: Cast)
 
 def test_a_locked_value_is_refused_when_said_otherwise(cast: Cast) -> None:
     policy(cast, host_network={"default": False, "locked": True})
-    told = Caller(cast.bob)("POST", DISTRIBUTED, a_body(cast, security={"hostNetwork": True}), 400)
-    assert told["complianceIssues"][0]["rule"] == "host_network.locked"
-    assert told["complianceIssues"][0]["field"] == "spec.security.hostNetwork"
+    refusal = Caller(cast.bob)(
+        "POST", DISTRIBUTED, a_body(cast, security={"hostNetwork": True}), 400
+    )
+    assert refusal["complianceIssues"][0]["rule"] == "host_network.locked"
+    assert refusal["complianceIssues"][0]["field"] == "spec.security.hostNetwork"
 
 
 def test_the_master_is_held_to_the_rules_by_its_own_names(cast: Cast) -> None:
@@ -99,8 +101,8 @@ def test_the_master_is_held_to_the_rules_by_its_own_names(cast: Cast) -> None:
     body = a_body(cast, compute={"cpuCoreRequest": 1}) | {
         "masterSpec": {"image": "muster/allreduce", "compute": {"cpuCoreRequest": 3}}
     }
-    told = Caller(cast.bob)("POST", DISTRIBUTED, body, 400)
-    assert [each["field"] for each in told["complianceIssues"]] == [
+    refusal = Caller(cast.bob)("POST", DISTRIBUTED, body, 400)
+    assert [each["field"] for each in refusal["complianceIssues"]] == [
         "masterSpec.compute.cpuCoreRequest"
     ]
 
@@ -138,25 +140,25 @@ def test_an_older_workload_is_judged_anew_when_it_is_run(cast: Cast) -> None:
         "train1 cannot run again as it is, for policies have changed. Make a copy of it. Workers "
         "must be at most 1"
     )
-    told = Caller(cast.bob)("POST", f"{DISTRIBUTED}/{workload.pk}/resume", status=400)
-    assert told["complianceIssues"][0]["rule"] == "workers.max"
-    assert told["message"].startswith("train1 cannot run again as it is")
+    answer = Caller(cast.bob)("POST", f"{DISTRIBUTED}/{workload.pk}/resume", status=400)
+    assert answer["complianceIssues"][0]["rule"] == "workers.max"
+    assert answer["message"].startswith("train1 cannot run again as it is")
 
 
 def test_gpus_by_another_name_are_refused_and_no_older_workload_runs_again_with_them(
     cast: Cast,
 ) -> None:
-    asked = {"extendedResources": [{"resource": "nvidia.com/mig-7g.80gb", "quantity": "8"}]}
-    before = Caller(cast.bob)("POST", DISTRIBUTED, a_body(cast, compute=asked), 202)
+    compute = {"extendedResources": [{"resource": "nvidia.com/mig-7g.80gb", "quantity": "8"}]}
+    before = Caller(cast.bob)("POST", DISTRIBUTED, a_body(cast, compute=compute), 202)
     policy(cast, gpus__devices={"max": 0})
-    [told] = Caller(cast.bob)("POST", DISTRIBUTED, a_body(cast, "train2", compute=asked), 400)[
+    [issue] = Caller(cast.bob)("POST", DISTRIBUTED, a_body(cast, "train2", compute=compute), 400)[
         "complianceIssues"
     ]
-    assert (told["field"], told["rule"]) == (
+    assert (issue["field"], issue["rule"]) == (
         "spec.compute.extendedResources.0.resource",
         "gpus.devices.max",
     )
-    assert told["details"].startswith("nvidia.com/mig-7g.80gb cannot be asked for here")
+    assert issue["details"].startswith("nvidia.com/mig-7g.80gb cannot be asked for here")
     with pytest.raises(Noncompliant, match=r"nvidia\.com/mig-7g\.80gb cannot be asked for here"):
         actions.run(Workload.objects.get(pk=before["workloadId"]), cast.bob)
 
@@ -185,9 +187,9 @@ def test_a_policy_is_written_read_and_deleted_by_the_names_of_their_api(cast: Ca
         },
         rules=rules,
     )
-    told = mallory("PUT", "/policy/distributed", body)
-    assert told["policy"] == body["policy"] | {"rules": rules}
-    assert told["effective"]["rules"] == rules
+    answer = mallory("PUT", "/policy/distributed", body)
+    assert answer["policy"] == body["policy"] | {"rules": rules}
+    assert answer["effective"]["rules"] == rules
     row = Policy.objects.get()
     assert (row.name, row.project, row.architecture, row.created_by) == (
         "distributed",
@@ -216,14 +218,14 @@ def test_a_policy_of_that_name_for_other_workloads_is_left_as_it_is(
     other = Policy.objects.create(
         name="distributed", project=cast.team_b, architecture=architecture, rules=rules
     )
-    told = V2(cast.mallory)(
+    refusal = V2(cast.mallory)(
         "PUT", f"/policy/distributed{query}", _v2(cast, rules={"numWorkers": {"max": 2}}), 409
     )
     whose = "standard workloads only" if architecture else "all workloads"
-    assert told["message"].startswith(
+    assert refusal["message"].startswith(
         f"The policy distributed of this scope is for {whose}, and not for distributed ones."
     )
-    assert f"/api/v1/asset/policies/{other.pk}" in told["message"]
+    assert f"/api/v1/asset/policies/{other.pk}" in refusal["message"]
     before = other.version, other.architecture, other.rules
     other.refresh_from_db()
     assert (other.version, other.architecture, other.rules) == before
@@ -286,9 +288,9 @@ def test_validate_only_says_what_would_hold(cast: Cast) -> None:
 def test_a_policy_that_cannot_be_is_refused_where_it_is_wrong(
     cast: Cast, given: dict[str, Any], field: str, words: str
 ) -> None:
-    told = V2(cast.mallory)("PUT", "/policy/distributed", _v2(cast, **given), 400)
-    assert told["details"][0]["field"] == field
-    assert words in told["details"][0]["message"]
+    refusal = V2(cast.mallory)("PUT", "/policy/distributed", _v2(cast, **given), 400)
+    assert refusal["details"][0]["field"] == field
+    assert words in refusal["details"][0]["message"]
     assert not Policy.objects.exists()
 
 
@@ -322,20 +324,20 @@ def test_policies_are_assets_of_the_api_as_well(cast: Cast) -> None:
     row = Policy.objects.get()
     assert row.rules == rules
     assert made["spec"]["rules"] == rules
-    told = mallory(
+    refusal = mallory(
         "POST",
         "/asset/policies",
         {"meta": meta | {"name": "other"}, "spec": {"rules": {"workers": {"min": 9, "max": 4}}}},
         400,
     )
-    assert told["details"][0]["field"] == "spec.rules.workers.min"
-    told = mallory(
+    assert refusal["details"][0]["field"] == "spec.rules.workers.min"
+    refusal = mallory(
         "POST",
         "/asset/policies",
         {"meta": meta | {"name": "other"}, "spec": {"rules": {"nope": {}}}},
         400,
     )
-    assert "not a field that a policy can speak of" in told["message"]
+    assert "not a field that a policy can speak of" in refusal["message"]
     mallory("PATCH", f"/asset/policies/{row.pk}", {"spec": {"rules": {}}}, 202)
     row.refresh_from_db()
     assert row.rules == {}
@@ -347,13 +349,13 @@ def test_a_list_of_assets_says_which_a_project_s_policies_allow(cast: Cast) -> N
         Environment.objects.create(name=name, image=image, architecture="Distributed")
     ComputeResource.objects.create(name="big", gpu_devices=8)
     bob = Caller(cast.bob)
-    told = {
+    compliance = {
         each["meta"]["name"]: each["compliance"]
         for each in bob("GET", f"/asset/environment?complyToProject={cast.team_a.pk}")["entries"]
     }
-    assert told["good"] == {"status": "Compliant", "issues": []}
-    assert told["bad"]["status"] == "NonCompliant"
-    assert told["bad"]["issues"][0]["rule"] == "image.options"
+    assert compliance["good"] == {"status": "Compliant", "issues": []}
+    assert compliance["bad"]["status"] == "NonCompliant"
+    assert compliance["bad"]["issues"][0]["rule"] == "image.options"
     [big] = bob(
         "GET",
         f"/asset/compute?complyToProject={cast.team_a.pk}&complyToWorkloadType=training&name=big",

@@ -154,8 +154,10 @@ def test_null_is_as_good_as_missing() -> None:
 
 
 def test_a_name_that_is_a_prefix_gets_a_random_end() -> None:
-    asked = parse_submission(TUTORIAL | {"useGivenNameAsPrefix": True}, Architecture.DISTRIBUTED)
-    names = {asked.build_spec(HERE).name for _ in range(5)}
+    submission = parse_submission(
+        TUTORIAL | {"useGivenNameAsPrefix": True}, Architecture.DISTRIBUTED
+    )
+    names = {submission.build_spec(HERE).name for _ in range(5)}
     assert len(names) == 5
     assert all(
         name.startswith("dist-train1-") and len(name) == len("dist-train1-") + 6 for name in names
@@ -169,10 +171,10 @@ def test_excluded_entries_are_left_out_and_places_still_right() -> None:
         {"name": "B", "value": "2"},
         {"name": "", "value": "3"},
     ]
-    asked = parse_distributed(environmentVariables=variables)
-    assert [variable.name for variable in asked.spec.setup.environment.variables] == ["B", ""]
+    submission = parse_distributed(environmentVariables=variables)
+    assert [variable.name for variable in submission.spec.setup.environment.variables] == ["B", ""]
     assert (
-        asked.places.find_place("setup.environment.variables.1.name")
+        submission.places.find_place("setup.environment.variables.1.name")
         == "spec.environmentVariables.3.name"
     )
 

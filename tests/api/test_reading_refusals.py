@@ -14,7 +14,7 @@ from workloads.specs import Architecture, find_problems
 
 
 def test_problems_are_told_with_the_names_of_the_body() -> None:
-    asked = parse_distributed(
+    submission = parse_distributed(
         storage={
             "emptyDirVolume": [{"path": "/a"}],
             "nfs": [{"server": "s", "path": "e", "mountPath": "/b"}],
@@ -25,8 +25,8 @@ def test_problems_are_told_with_the_names_of_the_body() -> None:
         numWorkers=0,
         environmentVariables=[{"name": "K", "secret": {"name": "UPPER", "key": "k"}}],
     )
-    found = find_problems(asked.build_spec(HERE))
-    translated = asked.translate_problems(
+    found = find_problems(submission.build_spec(HERE))
+    translated = submission.translate_problems(
         Invalid([(problem.field, problem.text) for problem in found])
     )
     assert {field for field, _ in translated.problems} == {
@@ -72,11 +72,13 @@ def test_problems_are_told_with_the_names_of_the_body() -> None:
 def test_what_cannot_be_is_told_at_the_field_that_said_it(
     spec: dict[str, Any], top: dict[str, Any], place: str
 ) -> None:
-    asked = parse_submission(
+    submission = parse_submission(
         TUTORIAL | {"spec": TUTORIAL["spec"] | spec} | top, Architecture.DISTRIBUTED
     )
-    found = Invalid([(each.field, each.text) for each in find_problems(asked.build_spec(HERE))])
-    assert {field for field, _ in asked.translate_problems(found).problems} == {place}
+    found = Invalid(
+        [(each.field, each.text) for each in find_problems(submission.build_spec(HERE))]
+    )
+    assert {field for field, _ in submission.translate_problems(found).problems} == {place}
 
 
 UNSUPPORTED: dict[str, Any] = {

@@ -28,9 +28,9 @@ def refresh(token: Any, status: int = 200) -> Any:
 def test_a_refresh_token_gets_access_tokens_without_the_password(cast: Cast) -> None:
     token = sign_in()["refreshToken"]
     for _ in range(2):
-        told = refresh(token)
-        assert told["refreshToken"] == token
-        assert Caller(token=told["accessToken"])("GET", "/workloads") == {"workloads": []}
+        answer = refresh(token)
+        assert answer["refreshToken"] == token
+        assert Caller(token=answer["accessToken"])("GET", "/workloads") == {"workloads": []}
     assert not FailedSignIns.objects.filter(failures__gt=0).exists()
 
 
@@ -44,9 +44,9 @@ def test_it_ends_at_a_time_that_no_refresh_moves(cast: Cast, settings: LazySetti
 
 
 def test_neither_sort_of_token_passes_for_the_other(cast: Cast) -> None:
-    told = sign_in()
-    Caller(token=told["refreshToken"])("GET", "/workloads", status=401)
-    refresh(told["accessToken"], 403)
+    answer = sign_in()
+    Caller(token=answer["refreshToken"])("GET", "/workloads", status=401)
+    refresh(answer["accessToken"], 403)
 
 
 def test_it_ends_with_the_password_and_with_the_user(cast: Cast) -> None:
@@ -78,12 +78,12 @@ def test_it_ends_where_the_password_is_not_enough_any_more(cast: Cast) -> None:
 
 def test_programs_get_none(cast: Cast) -> None:
     account, secret = actions.create_service_account(cast.team_a, "ci", by=cast.alice)
-    told = asking(
+    answer = asking(
         "POST",
         "/token",
         {"grantType": "app_token", "AppId": account.client_id, "AppSecret": secret},
     )
-    assert "refreshToken" not in told
+    assert "refreshToken" not in answer
 
 
 def test_the_settings_can_give_none(cast: Cast, settings: LazySettings) -> None:

@@ -44,7 +44,7 @@ def workload(client: Any, request: pytest.FixtureRequest) -> dict[str, Any]:
     (project,) = client.organizations.projects.get_projects(filter_by=["name==team-a"]).data[
         "projects"
     ]
-    asked = models.DistributedCreationRequest(
+    creation_request = models.DistributedCreationRequest(
         name=request.node.name.replace("_", "-")[:50].strip("-"),
         projectId=project["id"],
         clusterId=project["clusterId"],
@@ -62,7 +62,7 @@ def workload(client: Any, request: pytest.FixtureRequest) -> dict[str, Any]:
             ),
         ),
     )
-    answer = client.workloads.distributed.create_distributed(asked)
+    answer = client.workloads.distributed.create_distributed(creation_request)
     assert answer.status_code == 202
     return dict(answer.data)
 
@@ -80,15 +80,15 @@ def test_projects_and_clusters(client: Any, server: tuple[WebServer, list[str]])
 
 def test_create_and_get(client: Any, workload: dict[str, Any]) -> None:
     made = models.DistributedWorkload.from_dict(workload)
-    got = models.DistributedWorkload.from_dict(
+    fetched_workload = models.DistributedWorkload.from_dict(
         client.workloads.distributed.get_distributed(made.workload_id).data
     )
-    assert got == made
+    assert fetched_workload == made
     assert (
-        got.created_by,
-        got.actual_phase,
-        got.spec.num_workers,
-        got.spec.compute.gpu_portion_request,
+        fetched_workload.created_by,
+        fetched_workload.actual_phase,
+        fetched_workload.spec.num_workers,
+        fetched_workload.spec.compute.gpu_portion_request,
     ) == (
         "team-a/ci",
         "Creating",
@@ -143,15 +143,18 @@ def test_every_framework_and_what_is_new_of_storage(
         made = client.workloads.distributed.create_distributed(
             models.DistributedCreationRequest(**ids, spec=spec)
         ).data
-        got = models.DistributedWorkload.from_dict(
+        fetched_workload = models.DistributedWorkload.from_dict(
             client.workloads.distributed.get_distributed(made["workloadId"]).data
         )
-        assert got.spec.distributed_framework == framework
-        assert (got.spec.node_pools, got.spec.pod_affinity) == (spec.node_pools, spec.pod_affinity)
-        assert got.spec.storage.git[0].secret_ref.authentication_method == "password"
-        assert got.spec.storage.pvc[0].claim_info.access_modes.read_write_many
-        assert got.spec.storage.s3[0].access_key_secret == "keys"
-        assert got.spec.slots_per_worker == (2 if mpi else 1)
+        assert fetched_workload.spec.distributed_framework == framework
+        assert (fetched_workload.spec.node_pools, fetched_workload.spec.pod_affinity) == (
+            spec.node_pools,
+            spec.pod_affinity,
+        )
+        assert fetched_workload.spec.storage.git[0].secret_ref.authentication_method == "password"
+        assert fetched_workload.spec.storage.pvc[0].claim_info.access_modes.read_write_many
+        assert fetched_workload.spec.storage.s3[0].access_key_secret == "keys"
+        assert fetched_workload.spec.slots_per_worker == (2 if mpi else 1)
 
 
 def test_lists(client: Any, workload: dict[str, Any]) -> None:
@@ -202,8 +205,8 @@ def test_pods_events_and_history(
         ("p-master-0", key),
         ("p-worker-0", key),
     ]
-    gone = client.workloads.pods.get_workload_pods(key, deleted=True).data["pods"]
-    assert [each["name"] for each in gone] == ["p-worker-0"]
+    deleted_pods = client.workloads.pods.get_workload_pods(key, deleted=True).data["pods"]
+    assert [each["name"] for each in deleted_pods] == ["p-worker-0"]
     everywhere = client.workloads.pods.list_pods(
         verbosity=models.PodVerbosity.FULL, filter_by=[f"workloadId=={key}"]
     ).data["pods"]
@@ -223,25 +226,27 @@ def test_pods_events_and_history(
 
 def test_a_batch_of_workloads(client: Any, workload: dict[str, Any]) -> None:
     missing = "9a6a3a54-56f6-4f37-9ba7-4cbb5d4d4f7e"
-    asked = models.WorkloadBatch(ids=[workload["workloadId"], missing], action="suspend")
-    answer = client.workloads.workloads_batch.batch_workloads(asked)
-    told = models.BatchResponse.from_dict(answer.data)
-    assert told.succeeded == [workload["workloadId"]]
-    assert [(each.id, each.code) for each in told.failed] == [(missing, 404)]
+    batch = models.WorkloadBatch(ids=[workload["workloadId"], missing], action="suspend")
+    answer = client.workloads.workloads_batch.batch_workloads(batch)
+    response = models.BatchResponse.from_dict(answer.data)
+    assert response.succeeded == [workload["workloadId"]]
+    assert [(each.id, each.code) for each in response.failed] == [(missing, 404)]
 
 
 def test_telemetry(client: Any, workload: dict[str, Any]) -> None:
-    told = client.workloads.workloads.get_workloads_telemetry(
+    telemetry = client.workloads.workloads.get_workloads_telemetry(
         models.WorkloadTelemetryType.WORKLOADS_COUNT, group_by=["ProjectId", "Phase"]
     ).data
     [value] = [
         each
-        for each in models.TelemetryResponse.from_dict(told).values
+        for each in models.TelemetryResponse.from_dict(telemetry).values
         if each.groups[1].value == "Creating"
     ]
     assert (value.groups[0].value, int(value.value) > 0) == (workload["projectId"], True)
-    told = client.organizations.nodes.get_node_telemetry(models.NodeTelemetryType.TOTAL_GPUS).data
-    assert models.TelemetryResponse.from_dict(told).values[0].value == "0"
+    telemetry = client.organizations.nodes.get_node_telemetry(
+        models.NodeTelemetryType.TOTAL_GPUS
+    ).data
+    assert models.TelemetryResponse.from_dict(telemetry).values[0].value == "0"
 
 
 def test_refusals_are_told_and_not_repeated(

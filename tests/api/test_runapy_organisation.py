@@ -90,12 +90,12 @@ def test_a_department_and_a_project_with_a_quota(client: Any, project: dict[str,
         ]["gpuQuota"]
         == 6
     )
-    told = models.TelemetryResponse.from_dict(
+    telemetry = models.TelemetryResponse.from_dict(
         units.projects.get_projects_telemetry(
             "GPU_QUOTA", department_id=department["id"], group_by=["ProjectId"]
         ).data
     )
-    assert [(each.value, each.groups[0].name) for each in told.values] == [("3", "cars")]
+    assert [(each.value, each.groups[0].name) for each in telemetry.values] == [("3", "cars")]
     assert units.departments.get_departments_telemetry(
         models.OrgUnitTelemetryType.GPU_QUOTA, department_id=department["id"]
     ).data["values"] == [{"value": "6", "groups": []}]
@@ -235,18 +235,18 @@ def test_a_policy_is_read_and_a_workload_against_it_refused(
         ).status_code
         == 200
     )
-    told = policies.get_distributed_policy_v2(
+    answer = policies.get_distributed_policy_v2(
         scope=models.ScopeType.PROJECT, project_id=project["id"]
     ).data
-    assert told["policy"]["rules"]["numWorkers"] == {"min": 1, "max": 2}
-    asked = models.DistributedCreationRequest(
+    assert answer["policy"]["rules"]["numWorkers"] == {"min": 1, "max": 2}
+    creation_request = models.DistributedCreationRequest(
         name="many",
         projectId=project["id"],
         clusterId=project["clusterId"],
         spec=models.DistributedSpecSpec(image="a", distributedFramework="PyTorch", numWorkers=9),
     )
     with pytest.raises(runai.exceptions.ApiException) as refused:
-        client.workloads.distributed.create_distributed(asked)
+        client.workloads.distributed.create_distributed(creation_request)
     assert "spec.numWorkers" in str(refused.value)
     assert (
         policies.delete_distributed_policy(scope="project", project_id=project["id"]).status_code
@@ -293,9 +293,9 @@ def test_programs_and_what_was_done(client: Any, project: dict[str, Any]) -> Non
 
 def test_somebodys_key_is_found_and_ended(client: Any) -> None:
     keys = client.authentication_and_authorization.access_keys
-    [told] = models.AccessKeysAdministration.from_dict(
+    [key] = models.AccessKeysAdministration.from_dict(
         keys.get_access_keys_administration(created_by="bob").data
     ).access_keys
-    assert (told.name, told.created_by) == ("laptop", "bob")
-    assert keys.delete_access_key_by_id_administration(told.id).status_code == 200
+    assert (key.name, key.created_by) == ("laptop", "bob")
+    assert keys.delete_access_key_by_id_administration(key.id).status_code == 200
     assert keys.get_access_keys_administration().data == {"accessKeys": []}

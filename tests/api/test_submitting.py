@@ -32,24 +32,24 @@ def end_workload(workload: Workload, status: Status = Status.STOPPED) -> None:
 
 def test_the_tutorial_s_curl_opens_a_workload(cast: Cast) -> None:
     ids = {"projectId": str(cast.team_a.pk), "clusterId": str(cast.cluster.pk)}
-    told = Caller(cast.bob)("POST", DISTRIBUTED, TUTORIAL | ids, 202)
+    answer = Caller(cast.bob)("POST", DISTRIBUTED, TUTORIAL | ids, 202)
     workload = Workload.objects.get()
-    assert told["workloadId"] == str(workload.pk)
-    assert (told["name"], told["createdBy"], told["desiredPhase"], told["actualPhase"]) == (
+    assert answer["workloadId"] == str(workload.pk)
+    assert (answer["name"], answer["createdBy"], answer["desiredPhase"], answer["actualPhase"]) == (
         "dist-train1",
         "bob",
         "Running",
         "Creating",
     )
     assert decode_spec(workload.spec).pod_count == 3
-    assert told["spec"]["compute"]["gpuPortionRequest"] == 0.1
+    assert answer["spec"]["compute"]["gpuPortionRequest"] == 0.1
 
 
 def test_what_was_submitted_is_shown_as_it_was(cast: Cast) -> None:
     bob, body = Caller(cast.bob), a_body(cast, command="python -c 'print(1)'", backoffLimit=0)
-    told = bob("POST", DISTRIBUTED, body, 202)
-    again = bob("GET", f"{DISTRIBUTED}/{told['workloadId']}")
-    assert again == told
+    answer = bob("POST", DISTRIBUTED, body, 202)
+    again = bob("GET", f"{DISTRIBUTED}/{answer['workloadId']}")
+    assert again == answer
     assert again["spec"].items() >= body["spec"].items()
 
 
@@ -58,10 +58,10 @@ def test_a_standard_workload_has_its_own_address(cast: Cast) -> None:
         Caller(cast.bob),
         a_body(cast) | {"spec": {"image": "python:3.12", "completions": 4, "parallelism": 2}},
     )
-    told = bob("POST", STANDARD, body, 202)
-    assert bob("GET", f"{STANDARD}/{told['workloadId']}")["spec"]["completions"] == 4
-    bob("GET", f"{DISTRIBUTED}/{told['workloadId']}", status=404)
-    assert bob("GET", f"/workloads/{told['workloadId']}")["type"] == "Training"
+    answer = bob("POST", STANDARD, body, 202)
+    assert bob("GET", f"{STANDARD}/{answer['workloadId']}")["spec"]["completions"] == 4
+    bob("GET", f"{DISTRIBUTED}/{answer['workloadId']}", status=404)
+    assert bob("GET", f"/workloads/{answer['workloadId']}")["type"] == "Training"
 
 
 def test_stop_run_and_delete_are_accepted_and_asked_of_the_journal(cast: Cast) -> None:
@@ -132,8 +132,8 @@ def test_bad_input_is_400_with_the_field_and_opens_nothing(
 @pytest.mark.parametrize("framework", Framework)
 def test_every_framework_is_launched(cast: Cast, framework: Framework) -> None:
     bob = Caller(cast.bob)
-    told = bob("POST", DISTRIBUTED, a_body(cast, distributedFramework=framework.value), 202)
-    assert (Workload.objects.get().framework, told["spec"]["distributedFramework"]) == (
+    answer = bob("POST", DISTRIBUTED, a_body(cast, distributedFramework=framework.value), 202)
+    assert (Workload.objects.get().framework, answer["spec"]["distributedFramework"]) == (
         framework.value,
         framework.value,
     )

@@ -18,8 +18,10 @@ from workloads.states import Status
 
 def values(caller: Caller, what: str, query: str) -> dict[tuple[str, ...], str]:
     """Return the values of an answer by the values of their groups."""
-    told = caller("GET", f"/{what}/telemetry?telemetryType={query}")
-    return {tuple(each["value"] for each in one["groups"]): one["value"] for one in told["values"]}
+    answer = caller("GET", f"/{what}/telemetry?telemetryType={query}")
+    return {
+        tuple(each["value"] for each in one["groups"]): one["value"] for one in answer["values"]
+    }
 
 
 @pytest.fixture
@@ -28,8 +30,8 @@ def workloads(cast: Cast) -> None:
         made = journal.create_workload(a_spec(team, f"t{number}"), project=team, user=cast.alice)
         status = Status.RUNNING if number else Status.PENDING
         Workload.objects.filter(pk=made.pk).update(status=status, gpus_allocated=number / 2)
-    gone = journal.create_workload(a_spec(team, "gone"), project=team, user=cast.alice)
-    Workload.objects.filter(pk=gone.pk).update(released_at=gone.created_at)
+    deleted_workload = journal.create_workload(a_spec(team, "gone"), project=team, user=cast.alice)
+    Workload.objects.filter(pk=deleted_workload.pk).update(released_at=deleted_workload.created_at)
 
 
 def test_workloads_are_counted_by_up_to_two_fields(cast: Cast, workloads: None) -> None:
@@ -127,10 +129,10 @@ def test_a_node_counts_in_each_of_its_pools(cast: Cast, nodes: None) -> None:
 
 def test_nodes_of_one_name_are_two_where_they_are_on_two_clusters(cast: Cast, nodes: None) -> None:
     Node.objects.create(cluster=Cluster.objects.get(name="there"), name="free", gpus=1)
-    told = Caller(cast.alice)("GET", "/nodes/telemetry?telemetryType=TOTAL_GPUS&groupBy=Node")
-    shown = [(each["groups"][0]["name"], each["value"]) for each in told["values"]]
-    assert {("here/free", "4"), ("there/free", "1")} < set(shown)
-    assert {each["groups"][0]["value"] for each in told["values"]} >= {"free", "used"}
+    telemetry = Caller(cast.alice)("GET", "/nodes/telemetry?telemetryType=TOTAL_GPUS&groupBy=Node")
+    node_values = [(each["groups"][0]["name"], each["value"]) for each in telemetry["values"]]
+    assert {("here/free", "4"), ("there/free", "1")} < set(node_values)
+    assert {each["groups"][0]["value"] for each in telemetry["values"]} >= {"free", "used"}
 
 
 def test_an_answer_of_nodes_has_the_largest_values(
@@ -157,9 +159,9 @@ def test_more_rows_take_no_more_queries(
     query = "TOTAL_GPUS&groupBy=Node" if what == "nodes" else "WORKLOADS_COUNT&groupBy=ProjectId"
 
     def count_queries() -> int:
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as queries:
             values(bob, what, query)
-        return len(seen)
+        return len(queries)
 
     # The first request from an address is recorded.
     count_queries()

@@ -151,14 +151,16 @@ def test_fields_are_cleared_by_their_paths(cast: Cast) -> None:
     bob, at = Caller(cast.bob), f"{AT}/{made['meta']['id']}"
     # Clients that send no null say so by the path; a path without a value changes nothing.
     cleared = ["spec.compute.cpuCoreRequest", "spec.args", "master.spec.command"]
-    told = bob("PATCH", at, {"fieldsToClear": cleared}, 202)
-    assert "cpuCoreRequest" not in told["spec"]["compute"]
-    assert told["spec"]["compute"]["gpuDevicesRequest"] == 1
-    assert (told["masterSpec"]["image"], "command" in told["masterSpec"]) == ("b", False)
-    assert (told["meta"]["description"], told["locked"]) == ("words", ["image"])
-    told = bob("PATCH", at, {"fieldsToClear": ["masterSpec", "meta.description", "locked"]}, 202)
-    assert (told["meta"]["description"], told["locked"]) == (None, [])
-    assert "masterSpec" not in told
+    template = bob("PATCH", at, {"fieldsToClear": cleared}, 202)
+    assert "cpuCoreRequest" not in template["spec"]["compute"]
+    assert template["spec"]["compute"]["gpuDevicesRequest"] == 1
+    assert (template["masterSpec"]["image"], "command" in template["masterSpec"]) == ("b", False)
+    assert (template["meta"]["description"], template["locked"]) == ("words", ["image"])
+    template = bob(
+        "PATCH", at, {"fieldsToClear": ["masterSpec", "meta.description", "locked"]}, 202
+    )
+    assert (template["meta"]["description"], template["locked"]) == (None, [])
+    assert "masterSpec" not in template
     # What is given beside it is what there is then.
     both = {"fieldsToClear": ["spec.workingDir"], "spec": {"workingDir": "/v"}}
     assert bob("PATCH", at, both, 202)["spec"]["workingDir"] == "/v"
@@ -184,7 +186,7 @@ def test_fields_are_cleared_by_their_paths(cast: Cast) -> None:
 def test_what_cannot_be_cleared_is_told(cast: Cast, paths: Any) -> None:
     made = create_template(cast)
     bob, at = Caller(cast.bob), f"{AT}/{made['meta']['id']}"
-    told = bob("PATCH", at, {"fieldsToClear": paths}, 400)
-    assert "fieldsToClear" in told["message"] or "image" in told["message"]
+    refusal = bob("PATCH", at, {"fieldsToClear": paths}, 400)
+    assert "fieldsToClear" in refusal["message"] or "image" in refusal["message"]
     assert bob("GET", at) == made
     bob("PUT", at, {"spec": SPEC, "fieldsToClear": ["spec.args"]}, 400)

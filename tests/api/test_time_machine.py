@@ -46,8 +46,8 @@ def test_a_moment_has_the_queue_the_nodes_and_the_quotas(past: str, cast: Cast) 
     [node] = found["nodes"]
     assert (node["gpus"], node["freeGpus"]) == (8, 0)
     assert [each["holder"] for each in node["holders"]] == ["secret"]
-    held = {each["name"]: each["allocatedGpus"] for each in found["projects"]}
-    assert held == {"team-a": 0, "team-b": 8}
+    allocated_gpus = {each["name"]: each["allocatedGpus"] for each in found["projects"]}
+    assert allocated_gpus == {"team-a": 0, "team-b": 8}
     later = get_moment(cast.alice)
     assert later["waiting"]["count"] == 0
     assert (later["recordedFrom"][:16], later["recordedUntil"][:16]) == (

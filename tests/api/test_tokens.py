@@ -43,23 +43,23 @@ def test_a_service_account_gets_a_token_however_its_keys_are_spelled(
     account: tuple[ServiceAccount, str], grant: str, names: tuple[str, str]
 ) -> None:
     found, secret = account
-    told = asking(
+    answer = asking(
         "POST", "/token", {"grantType": grant, names[0]: found.client_id, names[1]: secret}
     )
-    assert told["expiresIn"] == settings.OPTIONS.token_seconds
+    assert answer["expiresIn"] == settings.OPTIONS.token_seconds
     assert [
         each["name"]
-        for each in Caller(token=told["accessToken"])("GET", "/org-unit/projects")["projects"]
+        for each in Caller(token=answer["accessToken"])("GET", "/org-unit/projects")["projects"]
     ] == ["team-a"]
     found.refresh_from_db()
     assert found.last_used_at is not None
 
 
 def test_a_person_gets_a_token_with_the_password(cast: Cast) -> None:
-    told = asking(
+    answer = asking(
         "POST", "/token", {"GrantType": "password", "userName": "bob", "PASSWORD": PASSWORD}
     )
-    assert Caller(token=told["accessToken"])("GET", "/workloads") == {"workloads": []}
+    assert Caller(token=answer["accessToken"])("GET", "/workloads") == {"workloads": []}
 
 
 def test_the_middle_of_a_token_is_standard_base64_with_a_numeric_end(cast: Cast) -> None:

@@ -267,16 +267,16 @@ def axe(page: Page, themes: tuple[bool, ...] = (False, True)) -> None:
     for dark in themes:
         set_theme(page, dark)
         # Whatever passes needs no account of itself, which takes a third of the time.
-        asked = {"runOnly": COLOURS if dark else RULES, "resultTypes": ["violations"]}
+        options = {"runOnly": COLOURS if dark else RULES, "resultTypes": ["violations"]}
         found = page.evaluate(
-            "asked => axe.run(document, asked).then(result => result.violations)", asked
+            "asked => axe.run(document, asked).then(result => result.violations)", options
         )
-        told = [
+        violations = [
             (each["id"], each["impact"], [node["html"][:160] for node in each["nodes"]])
             for each in found
         ]
-        assert told == [], (
-            f"{page.url} ({'dark' if dark else 'light'}):\n{json.dumps(told, indent=1)}"
+        assert violations == [], (
+            f"{page.url} ({'dark' if dark else 'light'}):\n{json.dumps(violations, indent=1)}"
         )
 
 

@@ -120,9 +120,9 @@ def test_the_table_and_the_pods_show_it_as_text(admin: Page, hostile: Hostile) -
 
 def test_the_diagnosis_quotes_the_line_that_started_it(admin: Page, hostile: Hostile) -> None:
     admin.goto(f"/workloads/{hostile.fails}")
-    said = admin.locator(".wl-diagnosis")
-    expect(said).to_contain_text("exit code 3")
-    expect(said.locator("code")).to_have_text(f"ValueError: {IMAGE}{SCRIPT}")
+    diagnosis = admin.locator(".wl-diagnosis")
+    expect(diagnosis).to_contain_text("exit code 3")
+    expect(diagnosis.locator("code")).to_have_text(f"ValueError: {IMAGE}{SCRIPT}")
     nothing_ran(admin)
     fits(admin)
 
@@ -136,11 +136,11 @@ def test_a_start_that_was_refused_is_told_in_its_words(admin: Page, hostile: Hos
 
 def test_events_are_text_on_the_history(admin: Page, hostile: Hostile) -> None:
     admin.goto(f"/workloads/{hostile.fails}?warnings=1")
-    shown = admin.locator("#history .wl-event").filter(has_text=TEMPLATE)
-    expect(shown).to_have_count(2)
+    events = admin.locator("#history .wl-event").filter(has_text=TEMPLATE)
+    expect(events).to_have_count(2)
     for words in (SCRIPT, MARKED, "Pod hostile-master-0", IMAGE, "3 times"):
-        expect(shown.filter(has_text="hostile-master-0")).to_contain_text(words)
-    assert not re.search("[\x1b\u202e]", shown.first.inner_text())
+        expect(events.filter(has_text="hostile-master-0")).to_contain_text(words)
+    assert not re.search("[\x1b\u202e]", events.first.inner_text())
     nothing_ran(admin)
     fits(admin)
 

@@ -19,9 +19,9 @@ for number in range(2):
 
 def hold_first(page: Page, address: str) -> list[Route]:
     """Hold the first request of this address, and no other: it is in the list once it is made."""
-    held: list[Route] = []
-    page.route(address, lambda route: route.continue_() if held else held.append(route))
-    return held
+    routes: list[Route] = []
+    page.route(address, lambda route: route.continue_() if routes else routes.append(route))
+    return routes
 
 
 def wait_for_route(page: Page, routes: list[Route]) -> Route:
@@ -35,10 +35,10 @@ def wait_for_route(page: Page, routes: list[Route]) -> Route:
 
 def test_what_is_typed_while_the_rows_come_stays_and_is_searched_for(sign_in: SignIn) -> None:
     page = sign_in("alice", at="/audit")
-    held = hold_first(page, "**/audit?q=no-such&*")
+    routes = hold_first(page, "**/audit?q=no-such&*")
     search = page.get_by_label("Search by subject, name or id")
     search.fill("no-such")
-    wait_for_route(page, held).continue_()
+    wait_for_route(page, routes).continue_()
     search.press_sequentially("-subject", delay=20)
     expect(search).to_have_value("no-such-subject")
     expect(search).to_be_focused()
@@ -52,13 +52,13 @@ def test_leaving_the_search_asks_for_nothing(sign_in: SignIn) -> None:
     page.get_by_label("Search by subject, name or id").fill("no-such")
     page.wait_for_url("**/audit?q=no-such&*")
     expect(page.get_by_role("heading", name="Nothing matches")).to_be_visible()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    urls: list[str] = []
+    page.on("request", lambda request: urls.append(request.url))
     page.get_by_text("Columns", exact=True).click()
     expect(page.get_by_role("button", name="Show these")).to_be_visible()
     page.get_by_role("combobox", name="Status", exact=True).select_option("failed")
     page.wait_for_url("**/audit?*status=failed*")
-    assert [url for url in asked if "/audit?" in url and "status=failed" not in url] == []
+    assert [url for url in urls if "/audit?" in url and "status=failed" not in url] == []
 
 
 def test_the_columns_are_within_a_narrow_window(sign_in: SignIn) -> None:
@@ -105,13 +105,13 @@ def test_the_files_of_the_audit_log_have_the_rows_that_are_shown(sign_in: SignIn
 def test_a_double_click_acts_once_on_what_is_chosen(sign_in: SignIn, site: Site) -> None:
     site.server.python(FAILED_ROWS)
     page = sign_in("bob", at="/workloads?q=twice-")
-    held = hold_first(page, "**/workloads/bulk")
+    routes = hold_first(page, "**/workloads/bulk")
     posts: list[Request] = []
     page.on("request", lambda request: posts.append(request) if request.method == "POST" else None)
     for box in page.locator("[data-rows] [data-choose]").all():
         box.check()
     page.locator("#bulk").get_by_role("button", name="Stop").dblclick()
-    wait_for_route(page, held).continue_()
+    wait_for_route(page, routes).continue_()
     expect(page.locator("#bulk-results")).to_contain_text("Stop: ")
     # Whatever was asked beside has been sent by when the table has asked for news.
     page.get_by_label("Search by name").fill("twice-1")

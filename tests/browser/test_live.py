@@ -160,10 +160,10 @@ def test_logs_opened_as_soon_as_it_is_submitted_follow_its_pods(
     """Whatever happens between the page, its window and its stream: all that there is to see, or
     nothing of it.
     """
-    name, held = f"late-{'stream' if late_stream else 'pod'}", list[Route]()
+    name, routes = f"late-{'stream' if late_stream else 'pod'}", list[Route]()
     if late_stream:
-        page.route("**/logs/stream?*", lambda route: held.append(route))
-    said, search = (
+        page.route("**/logs/stream?*", lambda route: routes.append(route))
+    state, search = (
         page.locator("[data-logs] [data-state]"),
         page.get_by_role("searchbox", name="Search this log"),
     )
@@ -178,8 +178,8 @@ def test_logs_opened_as_soon_as_it_is_submitted_follow_its_pods(
                 _has_log(program, late, f"{name}-{pod}") for pod in ("master-0", "worker-0")
             )
         )
-        eventually(lambda: bool(page.wait_for_timeout(50)) or bool(held))
-        held[0].continue_()
+        eventually(lambda: bool(page.wait_for_timeout(50)) or bool(routes))
+        routes[0].continue_()
         page.unroute("**/logs/stream?*")
     expect(pods.get_by_role("link")).to_have_text(
         ["All", f"{name}-master-0", f"{name}-worker-0"], timeout=RUNS_WITHIN
@@ -187,7 +187,7 @@ def test_logs_opened_as_soon_as_it_is_submitted_follow_its_pods(
     both = page.get_by_role("log", name="Logs of all pods")
     for pod in ("master-0", "worker-0"):
         expect(both.locator(f".lg-who[title^='{name}-{pod},']").first).to_be_visible()
-    expect(said).to_contain_text("Live")
+    expect(state).to_contain_text("Live")
     expect(pods.get_by_role("link", name="All")).to_have_attribute("aria-current", "true")
     expect(search).to_have_value("line")
     expect(search).to_be_focused()
@@ -220,9 +220,9 @@ def test_a_followed_log_loses_and_doubles_no_line_when_the_web_process_is_killed
     log = page.get_by_role("log", name="Log of counting-master-0")
     page.evaluate("window.marked = true")
     for _ in range(3):
-        seen = _last(log)
+        last_number = _last(log)
         killed_web(installation)
-        eventually(lambda seen=seen: _last(log) > seen + 40)
+        eventually(lambda last_number=last_number: _last(log) > last_number + 40)
     numbers = _numbers(log)
     assert numbers == list(range(numbers[0], numbers[-1] + 1))
     assert numbers[0] == 1
@@ -293,16 +293,16 @@ def test_a_refresh_of_the_wizard_keeps_everything_typed(page: Page) -> None:
 
 def test_saved_is_said_of_the_last_that_was_typed(page: Page) -> None:
     page.goto("/workloads/new")
-    held: list[Route] = []
-    page.route("**/typed", lambda route: held.append(route))
+    routes: list[Route] = []
+    page.route("**/typed", lambda route: routes.append(route))
     page.get_by_role("radio", name="Distributed", exact=True).check()
-    eventually(lambda: bool(page.wait_for_timeout(50)) or len(held) == 1)
+    eventually(lambda: bool(page.wait_for_timeout(50)) or len(routes) == 1)
     page.get_by_label("Name", exact=True).fill("half-done")
     with page.expect_response("**/typed"):
-        held[0].continue_()
-    eventually(lambda: bool(page.wait_for_timeout(50)) or len(held) == 2)
+        routes[0].continue_()
+    eventually(lambda: bool(page.wait_for_timeout(50)) or len(routes) == 2)
     assert page.locator("#saved").text_content() == ""
-    held[1].continue_()
+    routes[1].continue_()
     expect(page.locator("#saved")).to_have_text("Saved")
 
 

@@ -97,13 +97,13 @@ def test_whoever_does_not_follow_gets_the_tabs_and_no_line(
     # The log that was shown until now has a switch of its own.
     expect(every).to_have_attribute("aria-current", "true")
     page.get_by_role("checkbox", name="Follow").uncheck()
-    said = page.locator("[data-logs] [data-state]")
-    expect(said).to_have_text("Paused · 300 lines in view")
+    state = page.locator("[data-logs] [data-state]")
+    expect(state).to_have_text("Paused · 300 lines in view")
     run_on_server(site, workload, "wrote(workload, 0, 3)")
     expect(tabs(page)).to_have_text(["All", "tabs-0", "tabs-1"])
-    expect(said).to_have_text("Paused · 300 lines in view")
+    expect(state).to_have_text("Paused · 300 lines in view")
     page.get_by_role("checkbox", name="Follow").check()
-    expect(said).to_have_text("Live · 303 lines in view")
+    expect(state).to_have_text("Live · 303 lines in view")
 
 
 def test_the_end_is_told_to_who_looks(log_page: tuple[Page, str], site: Site) -> None:
@@ -124,17 +124,17 @@ def test_before_there_is_a_pod_the_page_says_so_and_then_follows_it(
     ).strip()
     page = sign_in("bob", at=f"/workloads/{workload}/logs")
     page.evaluate("window.marked = true")
-    said, search = (
+    state, search = (
         page.locator("[data-logs] [data-state]"),
         page.get_by_role("searchbox", name="Search this log"),
     )
-    expect(said).to_have_text("Live · There is no pod yet. It is being sent to its cluster.")
+    expect(state).to_have_text("Live · There is no pod yet. It is being sent to its cluster.")
     expect(tabs(page)).to_have_text(["All"])
     search.fill("line")
     run_on_server(site, workload, "wrote(workload, 0, 3)")
     expect(tabs(page)).to_have_text(["All", "tabs-0"])
     expect(page.get_by_role("log").locator(".lg-line")).to_have_count(3)
-    expect(said).to_have_text("Live · 3 lines in view")
+    expect(state).to_have_text("Live · 3 lines in view")
     expect(tabs(page).filter(has_text="All")).to_have_attribute("aria-current", "true")
     expect(search).to_have_value("line")
     expect(search).to_be_focused()
@@ -163,10 +163,10 @@ def test_a_server_that_fails_is_not_asked_without_a_pause(
     log_page: tuple[Page, str], site: Site
 ) -> None:
     page, workload = log_page
-    asked: list[str] = []
+    urls: list[str] = []
 
     def fail(route: Route) -> None:
-        asked.append(route.request.url)
+        urls.append(route.request.url)
         route.fulfill(status=422, content_type="text/html", body="<main><p>Not now.</p></main>")
 
     run_on_server(site, workload, "wrote(workload, 7, 1500)")
@@ -179,10 +179,10 @@ def test_a_server_that_fails_is_not_asked_without_a_pause(
     expect(state).to_have_text("Not now.")
     page.clock.run_for(4_000)
     page.evaluate("fetch(location.href).then(answer => answer.text())")
-    assert len(asked) == 1
+    assert len(urls) == 1
     page.clock.run_for(2_000)
     page.evaluate("fetch(location.href).then(answer => answer.text())")
-    assert len(asked) == 2
+    assert len(urls) == 2
 
 
 def test_who_was_signed_out_is_told_so(log_page: tuple[Page, str]) -> None:

@@ -144,9 +144,9 @@ def test_an_open_page_adds_what_is_new(sign_in: SignIn, site: Site, metrics_path
     page = sign_in("bob", at=metrics_path)
     heading = page.locator(".mx-card").first.get_by_role("heading")
     expect(heading).to_contain_text("(20 % to 90 %)")
-    with page.expect_response(lambda answer: "&after=" in answer.url, timeout=60_000) as seen:
+    with page.expect_response(lambda answer: "&after=" in answer.url, timeout=60_000) as response:
         site.server.python(MEASURE_AGAIN)
-    assert seen.value.ok
+    assert response.value.ok
     expect(heading).to_contain_text("(93 % to 100 %)", timeout=60_000)
     page.get_by_text("The same as a table").click()
     rows = page.get_by_role("region", name="Figures over time").locator("tbody tr")

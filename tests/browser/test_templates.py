@@ -68,8 +68,8 @@ def alice_starts_from_it(page: Page) -> None:
     card.check()
     # The templates of the project come after one of them was chosen.
     page.locator("#template-choice").evaluate("choice => { choice.dataset.old = ''; }")
-    [asked] = late
-    asked.continue_()
+    [late_route] = late
+    late_route.continue_()
     expect(page.locator("#template-choice:not([data-old])")).to_be_attached()
     expect(card).to_be_checked()
     axe(page)

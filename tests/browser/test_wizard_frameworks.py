@@ -141,13 +141,13 @@ def test_a_volume_shows_the_fields_of_its_kind(sign_in: SignIn, site: Site) -> N
     every = {label for labels in FIELDS.values() for label in labels}
     for kind, labels in FIELDS.items():
         row.get_by_label("Type").select_option(label=kind)
-        shown = {
+        visible_labels = {
             label
             for label in every
             if row.locator("label:visible", has_text=label).filter(has_text=label).count()
         }
-        assert set(labels) <= shown, (kind, shown)
-        assert not (every - set(labels) - {"Secret"}) & shown, (kind, shown)
+        assert set(labels) <= visible_labels, (kind, visible_labels)
+        assert not (every - set(labels) - {"Secret"}) & visible_labels, (kind, visible_labels)
         check_page(page)
     row.get_by_label("Type").select_option(label="New PVC")
     expect(page.locator("#storage-classes option")).to_have_attribute("value", "fast-ssd")

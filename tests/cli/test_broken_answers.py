@@ -91,11 +91,11 @@ def test_a_wait_is_over_in_time_while_the_server_is_away(
 ) -> None:
     workload = {"id": WORKLOAD, "name": "w", "phase": "Running", "projectName": "p"}
     workload |= {"deletedAt": "2026-01-01T00:00:00Z"} if is_deletion else {}
-    asked: list[str] = []
+    paths: list[str] = []
 
     def answer(path: str, query: Query, token: str) -> Answer:
-        asked.append(path)
-        is_there = path.endswith(WORKLOAD) if is_deletion else len(asked) <= 2
+        paths.append(path)
+        is_there = path.endswith(WORKLOAD) if is_deletion else len(paths) <= 2
         return Answer(200, json.dumps(workload)) if is_there else Answer(503)
 
     goal = ("--for", "deleted") if is_deletion else ()
@@ -120,9 +120,9 @@ def test_an_address_in_the_file_that_is_none_gets_no_token(
             json.dumps({"current": "here", "contexts": {"here": {"server": written}}})
         )
         stranger.variables = {"MUSTER_TOKEN": "t"}
-        told = stranger("whoami", code=ExitCode.USAGE).err
+        message = stranger("whoami", code=ExitCode.USAGE).err
         assert not server.queries
-        assert f"{written} is not the address of a server. The context here has it." in told
+        assert f"{written} is not the address of a server. The context here has it." in message
         stranger("config", "set", "server", server.url)
         stranger("whoami", "-o", "json")
         assert len(server.queries) == 1
@@ -160,6 +160,74 @@ def test_an_answer_of_another_shape_is_told_in_words(
     assert f"The answer of {server.url}{path} is not understood" in outcome.err
     assert "muster config list" in outcome.err
     assert outcome.out == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "body", "name"),
+    [
+        (("whoami",), "{}", "kind"),
+        (("list",), '{"workloads": [{"id": "w"}]}', "name"),
+        (("at", "2026-11-01"), "{}", "waiting"),
+        (("submit", "standard", "a", "--image", "a", "-p", "p"), '{"projects": [{}]}', "id"),
+    ],
+    ids=["object", "item", "moment", "submission"],
+)
+def test_what_an_answer_lacks_is_named(
+    stranger: CommandLine, command: tuple[str, ...], body: str, name: str
+) -> None:
+    with serve_answers(lambda *request: Answer(200, body)) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        outcome = stranger(*command, code=ExitCode.FAILED)
+    assert f"is not understood: it has no {name}." in outcome.err
+    assert "muster config list" in outcome.err
+    assert outcome.out == ""
+
+
+def test_an_answer_is_written_as_yaml(stranger: CommandLine) -> None:
+    with serve_answers(lambda *request: Answer(200, '{"a": {"b": [{}]}}')) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        assert stranger("api", "GET", "/a", "-o", "yaml").out == "a:\n  b:\n  - {}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [("default backend - 404", ExitCode.FAILED), ('{"code": 404, "message": "no"}', ExitCode.OK)],
+    ids=["proxy", "muster"],
+)
+def test_a_proxy_that_knows_no_address_does_not_say_that_a_workload_is_gone(
+    stranger: CommandLine, body: str, code: ExitCode
+) -> None:
+    workload = json.dumps({"id": WORKLOAD, "name": "w", "phase": "Deleting", "projectName": "p"})
+    paths: list[str] = []
+
+    def answer(path: str, query: Query, token: str) -> Answer:
+        paths.append(path)
+        return Answer(200, workload) if len(paths) <= 2 else Answer(404, body)
+
+    with serve_answers(answer) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        outcome = stranger("wait", WORKLOAD, "--for", "deleted", code=code)
+    assert ("status 404" in outcome.err) == (code != ExitCode.OK)
+
+
+def test_a_list_that_is_watched_has_no_more_than_its_limit(stranger: CommandLine) -> None:
+    rows = [
+        {"id": f"w{n}", "name": f"w{n}", "phase": "Failed", "createdAt": f"2026-01-0{9 - n}"}
+        for n in range(1, 4)
+    ]
+
+    def answer(path: str, query: Query, token: str) -> Answer:
+        return Answer(200, json.dumps({"workloads": rows[: int(query["limit"])]}))
+
+    with serve_answers(answer) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        watched = stranger.start("list", "--watch", "--limit", "1", "--interval", "0.5")
+        while len(server.queries) < 2 and watched.poll() is None:
+            time.sleep(0.05)
+        watched.kill()
+        written = watched.communicate()[0]
+    assert "w1" in written
+    assert "w2" not in written
 
 
 def test_a_project_that_is_taken_out_of_a_context_is_said_to_be_gone(

@@ -306,9 +306,9 @@ def test_workloads_are_listed_and_shown_in_the_columns_of_each(bob: CommandLine)
     assert not run_dialect(bob, "runai mpi list --no-headers").out
     assert run_dialect(bob, "runai workload list --json").out.startswith("[")
     assert "PROJECT" in run_dialect(bob, "runai list projects").out.splitlines()[0]
-    shown = run_dialect(bob, "runai pytorch describe waiting --general").out
-    assert "Message: No node has 8 free GPUs." in shown
-    assert "Compute:" not in shown
+    description = run_dialect(bob, "runai pytorch describe waiting --general").out
+    assert "Message: No node has 8 free GPUs." in description
+    assert "Compute:" not in description
     assert "SUCCEEDED" in run_dialect(bob, "arena list -A").out
     assert "NAMESPACE" in run_dialect(bob, "arena list -A").out.splitlines()[0]
     assert run_dialect(bob, "arena get train1 -o json").out.startswith("{")

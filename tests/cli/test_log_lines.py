@@ -206,10 +206,10 @@ def test_a_tail_leaves_nothing_out_of_a_pod_that_comes_later(stranger: CommandLi
 
     with serve_answers(answer) as server:
         stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
-        shown = stranger("logs", WORKLOAD, "-f", "--tail", "1").out.splitlines()
-    assert [each for each in shown if "early" in each] == ["[early] line 2"]
+        lines = stranger("logs", WORKLOAD, "-f", "--tail", "1").out.splitlines()
+    assert [each for each in lines if "early" in each] == ["[early] line 2"]
     late = [f"[late] line {number}" for number in range(3)]
-    assert [each for each in shown if "late" in each] == late
+    assert [each for each in lines if "late" in each] == late
 
 
 WORKLOAD = "00000000-0000-4000-8000-000000000000"

@@ -109,10 +109,10 @@ def test_each_tool_that_reads_answers(bob: CommandLine) -> None:
         waiting = await answers.read("list", phase="Pending", search="wait")
         assert [each["name"] for each in waiting["workloads"]] == ["waiting"]
         assert waiting["hasMore"] is False
-        shown = await answers.read("get", workload="team-a/train1")
-        assert [each["name"] for each in shown["pods"]] == ["train1-master-0", "train1-worker-0"]
-        assert shown["podCount"] == 2
-        assert shown["attemptCount"] == 1
+        details = await answers.read("get", workload="team-a/train1")
+        assert [each["name"] for each in details["pods"]] == ["train1-master-0", "train1-worker-0"]
+        assert details["podCount"] == 2
+        assert details["attemptCount"] == 1
         reason = await answers.read("why", workload="waiting")
         assert reason["message"] == "No node has 8 free GPUs."
         trouble = await answers.read("why", workload="hangs")
@@ -149,16 +149,16 @@ def test_each_tool_that_changes_something_does(bob: CommandLine) -> None:
     }
 
     async def change(answers: Answers) -> None:
-        shown = await answers.read("submit", body=body, dry_run=True, project="team-a")
-        assert "PyTorchJob" in shown["manifest"]
+        answer = await answers.read("submit", body=body, dry_run=True, project="team-a")
+        assert "PyTorchJob" in answer["manifest"]
         assert "no workload by-model" in await answers.read_error("get", workload="by-model")
         made = await answers.read("submit", body=body, project="team-a")
         assert made["name"] == "by-model"
         assert "Error: " in await answers.read_error("submit", body=body, project="team-a")
         assert (await answers.read("stop", workload=made["workloadId"]))["message"]
         assert (await answers.read("delete", workload="by-model"))["message"]
-        shown = await answers.read("get", workload=made["workloadId"])
-        assert shown["workload"]["phase"] in ("Deleting", "Stopping", "Stopped")
+        answer = await answers.read("get", workload=made["workloadId"])
+        assert answer["workload"]["phase"] in ("Deleting", "Stopping", "Stopped")
 
     assert read_token(bob) not in run_client(bob, change, "--allow-write")
 

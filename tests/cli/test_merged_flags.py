@@ -228,8 +228,8 @@ def test_the_server_makes_of_a_template_and_flags_what_they_say(bob: CommandLine
     meta = {"name": "merged", "scope": "project", "projectId": "1"}
     bob("template", "create", "-f", "-", stdin=json.dumps({"meta": meta, "spec": spec}))
     start = ("submit", "pytorch", "a", "--template", "merged", "--dry-run")
-    shown = bob(*start, "--image", "own:2", "--gpus", "2", "--master-cpu", "4").out
-    job = next(each for each in yaml.safe_load_all(shown) if each["kind"] == "PyTorchJob")
+    manifests = bob(*start, "--image", "own:2", "--gpus", "2", "--master-cpu", "4").out
+    job = next(each for each in yaml.safe_load_all(manifests) if each["kind"] == "PyTorchJob")
     for replica in job["spec"]["pytorchReplicaSpecs"].values():
         (container,) = replica["template"]["spec"]["containers"]
         assert container["image"] == "own:2"

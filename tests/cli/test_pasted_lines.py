@@ -229,8 +229,8 @@ def test_a_missing_tensorflow_is_said_where_it_is_looked_for(shell: Shell) -> No
     missing = subprocess.run([sys.executable, "-c", "import tensorflow"], capture_output=True)
 
     def find_reason() -> bool:
-        shown = shell(f"runai describe job {name}").out
-        return "tensorflow-cpu" in shown if missing.returncode else "Completed" in shown
+        output = shell(f"runai describe job {name}").out
+        return "tensorflow-cpu" in output if missing.returncode else "Completed" in output
 
     assert eventually(find_reason, within=540)
     assert name in shell("runai tensorflow list --no-headers").out

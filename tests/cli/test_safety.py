@@ -19,7 +19,7 @@ from muster_cli.commands.at import show_moment
 from muster_cli.commands.sign_in import _is_loopback
 from muster_cli.contexts import check_server
 from muster_cli.credentials import Secret, StoredToken
-from muster_cli.errors import CliError, Refused, UsageProblem, describe_error
+from muster_cli.errors import CliError, ExitCode, Refused, UsageProblem, describe_error
 from muster_cli.output.formats import OutputFormat, write_value
 from muster_cli.output.terminal import Terminal, clean_log_line
 from muster_cli.settings import Settings
@@ -80,7 +80,8 @@ def test_json_at_a_terminal_is_escaped() -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["http://h:abc", "http://[::1", "http://h:99999", "http://:80", "h:", "http://h:0"]
+    "address",
+    ["http://h:abc", "http://[::1", "http://h:99999", "http://:80", "h:", "http://h:0", "h..a"],
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(UsageProblem):
@@ -129,6 +130,63 @@ def test_output_that_cannot_be_written_is_told(
     assert bool(done.stderr) == bool(code)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("submit", "-f", "-"), "not a submission"),
+        (("login", "http://127.0.0.1:1", "--user", "bob", "--password-stdin"), "is empty"),
+        (("prune", "--older-than", "1d", "-A"), "Nobody can be asked here"),
+    ],
+    ids=["file", "password", "question"],
+)
+def test_a_closed_standard_input_has_nothing_to_read(
+    stranger: CommandLine, arguments: tuple[str, ...], message: str
+) -> None:
+    workload = {"projectName": "p", "name": "w", "phase": "Failed", "id": "w"}
+    answer = Answer(200, json.dumps({"workloads": [workload]}))
+    with serve_answers(lambda *request: answer) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        done = subprocess.run(
+            ["sh", "-c", 'exec "$@" <&-', "sh", *build_command(*arguments)],
+            capture_output=True,
+            text=True,
+            env=stranger.environment,
+            cwd=os.fspath(stranger.home),
+        )
+    assert done.returncode == ExitCode.USAGE, done
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name: a\nspec: {image: a}\nname: b\n", "'name' twice"),
+        ('{"name": "a", "spec": {"image": "a", "image": "b"}}', "'image' twice"),
+        ("spec: &a\n  image: *a\n", "Circular"),
+        ("name: !!binary aGk=\n", "bytes"),
+        ("? [a]\n: b\n", "unhashable"),
+    ],
+    ids=["yaml twice", "json twice", "circle", "binary", "name"],
+)
+def test_a_file_that_is_not_what_it_seems_is_refused_before_it_is_sent(
+    stranger: CommandLine, text: str, message: str
+) -> None:
+    with serve_answers(lambda *request: Answer(200, "{}")) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        for command in (("submit", "--name", "c"), ("api", "POST", "/workloads/batch")):
+            refused = stranger(*command, "-f", "-", stdin=text, code=ExitCode.USAGE)
+            assert message in refused.err
+        assert server.queries == []
+
+
+def test_json_in_an_argument_names_nothing_twice(stranger: CommandLine) -> None:
+    with serve_answers(lambda *request: Answer(200, "{}")) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        refused = stranger("api", "POST", "/a", "-d", '{"a": 1, "a": 2}', code=ExitCode.USAGE)
+        assert "'a' twice" in refused.err
+        assert server.queries == []
+
+
 def _add_contexts(name: str) -> None:
     for number in range(10):
         settings = Settings("http://127.0.0.1:1", f"{name}{number}")
@@ -170,8 +228,9 @@ def test_secrets_are_in_no_argument_environment_or_traceback(stranger: CommandLi
     def answer(path: str, query: Query, token: str) -> Answer:
         if path.endswith("/token"):
             return Answer(200, json.dumps({"accessToken": secret, "expiresIn": 3600}))
-        # No workload: what is made of it fails within the program.
-        return Answer(200, '{"workloads": [{}]}')
+        # No moment: what is made of it fails within the program.
+        workload = {"id": WORKLOAD, "name": "w", "phase": "Running", "createdAt": 5}
+        return Answer(200, json.dumps({"workloads": [workload]}))
 
     with serve_answers(answer) as server:
         stranger("login", server.url, "--user", "bob", "--password-stdin", stdin=secret)
@@ -205,9 +264,9 @@ def test_a_broken_answer_is_told_in_words(stranger: CommandLine, command: str, b
 
     with serve_answers(answer) as server:
         stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
-        told = stranger(command, WORKLOAD, code=1).err
-    assert "no Muster, or a proxy" in told or "it has not the shape of Muster's" in told
-    assert "unexpectedly" not in told
+        message = stranger(command, WORKLOAD, code=1).err
+    assert "no Muster, or a proxy" in message or "it has not the shape of Muster's" in message
+    assert "unexpectedly" not in message
 
 
 ROWS = 20_700

@@ -110,9 +110,9 @@ def add_hostile_examples(test: Callable[..., None]) -> Callable[..., None]:
 @add_hostile_examples
 def test_any_submission_is_the_command_that_makes_it(server: ScriptedServer, spec: Spec) -> None:
     sent = submit_pasted(server, build_submit_command(spec, "team-a"))
-    asked = build_rest_body(spec, project_id="7", cluster_id="c-1")
+    body = build_rest_body(spec, project_id="7", cluster_id="c-1")
     assert parse_submission(sent, spec.architecture).spec == (
-        parse_submission(asked, spec.architecture).spec
+        parse_submission(body, spec.architecture).spec
     )
     assert (sent["projectId"], sent["clusterId"]) == ("7", "c-1")
 
@@ -191,11 +191,11 @@ def test_assets_are_made_again_by_the_commands_of_their_pages(
     alice: CommandLine, console: Console, tmp_path: Path
 ) -> None:
     alice("template", "create", "-f", "-", stdin=json.dumps(TEMPLATE))
-    shown = json.loads(console.web.python(READ_PAGES + EACH_SAMPLE))
-    made_project = shown.pop("project")
-    assert len(shown) > 12
+    commands = json.loads(console.web.python(READ_PAGES + EACH_SAMPLE))
+    made_project = commands.pop("project")
+    assert len(commands) > 12
     rest = Program(console.web.url, PASSWORD, username="alice")
-    for name, (address, listed, command) in shown.items():
+    for name, (address, listed, command) in commands.items():
         first = rest.ask("GET", address)
         rest.ask("DELETE", address)
         if "/credentials" in listed:
@@ -256,15 +256,20 @@ print(json.dumps(shown))
 def test_workloads_are_made_again_by_the_commands_of_their_pages(
     bob: CommandLine, console: Console, tmp_path: Path
 ) -> None:
-    shown = json.loads(console.web.python(READ_PAGES + EACH_WORKLOAD))
-    for name, (_, command) in shown.items():
+    commands = json.loads(console.web.python(READ_PAGES + EACH_WORKLOAD))
+    for name, (_, command) in commands.items():
         first = read_submission(bob, f"twin-{name}")
         renamed = command.replace(f" twin-{name} ", f" twins-{name} ")
         done = paste(bob, tmp_path, renamed)
         assert done.returncode == 0, (name, done.stderr, command)
         assert read_submission(bob, f"twins-{name}") == first
     assert not (tmp_path / "hacked").exists()
-    bob("delete", "-y", *(f"twins-{name}" for name in shown), *(f"twin-{name}" for name in shown))
+    bob(
+        "delete",
+        "-y",
+        *(f"twins-{name}" for name in commands),
+        *(f"twin-{name}" for name in commands),
+    )
 
 
 def read_submission(who: CommandLine, name: str) -> dict[str, Any]:

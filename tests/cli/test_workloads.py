@@ -30,7 +30,11 @@ def test_a_status_that_there_is_not_is_refused(bob: CommandLine) -> None:
     assert "no status runing" in refused.err
     assert "running" in refused.err
     assert "no command lst. Is it list" in bob("lst", code=2).err
-    assert "not a valid whole number" in bob(*SUBMIT, "a", "--gpus", "1.5", code=2).err
+    refused = bob(*SUBMIT, "a", "-g", "0.5", code=2).err
+    assert "not a valid whole number. A part of a GPU is asked for by --gpu-portion." in refused
+    refused = bob(*SUBMIT, "a", "--master-gpus", "1.5", code=2).err
+    assert "A part of a GPU is asked for by --master-gpu-portion." in refused
+    assert "portion" not in bob(*SUBMIT, "a", "--gpus", "-1", code=2).err
 
 
 def test_why_says_what_rest_says(bob: CommandLine) -> None:
@@ -40,13 +44,13 @@ def test_why_says_what_rest_says(bob: CommandLine) -> None:
 
 
 def test_why_says_what_is_wrong_with_one_that_runs(bob: CommandLine) -> None:
-    told = bob("why", "hangs").out
-    assert "Hangs (certain): Rank 1 has said nothing for 6 min.\n" in told
-    assert "Stop it to free what it holds.\n  - Rank 1 printed last:" in told
-    assert "ago; node node-0.\n" in told
-    assert "\x1b" not in told
-    assert "\u202e" not in told
-    assert "nothing is known to be wrong" not in told
+    output = bob("why", "hangs").out
+    assert "Hangs (certain): Rank 1 has said nothing for 6 min.\n" in output
+    assert "Stop it to free what it holds.\n  - Rank 1 printed last:" in output
+    assert "ago; node node-0.\n" in output
+    assert "\x1b" not in output
+    assert "\u202e" not in output
+    assert "nothing is known to be wrong" not in output
     explained = bob("why", "hangs", "-o", "json").parse()
     assert [each["kind"] for each in explained["findings"]] == ["hang"]
     assert explained["radar"]["isOn"] is True
@@ -55,9 +59,9 @@ def test_why_says_what_is_wrong_with_one_that_runs(bob: CommandLine) -> None:
 
 
 def test_why_of_a_healthy_one_says_when_the_radar_looked(bob: CommandLine) -> None:
-    told = bob("why", "train1").out
-    assert "It runs, and nothing is known to be wrong. The radar looked " in told
-    assert "Nothing stands in its way." not in told
+    output = bob("why", "train1").out
+    assert "It runs, and nothing is known to be wrong. The radar looked " in output
+    assert "Nothing stands in its way." not in output
 
 
 def test_a_timeline_is_drawn_and_written_as_data(bob: CommandLine) -> None:
@@ -91,16 +95,16 @@ def test_a_forecast_says_when_what_waits_starts(bob: CommandLine) -> None:
 
 
 def test_alternatives_of_a_cluster_that_does_not_answer_say_so(bob: CommandLine) -> None:
-    shown = bob("forecast", "waiting", "--alternatives").out
-    assert shown.startswith("Nothing was played. ")
+    output = bob("forecast", "waiting", "--alternatives").out
+    assert output.startswith("Nothing was played. ")
     assert bob("forecast", "waiting", "--alternatives", "-o", "json").parse()["asItIs"] is None
 
 
 def test_a_dry_run_shows_objects_and_fit_and_submits_nothing(bob: CommandLine) -> None:
-    shown = bob(*SUBMIT, "dry", "--workers", "3", "--dry-run", "--", "python", "a b.py").out
-    assert "kind: PyTorchJob" in shown
-    assert "# Within the quota" in shown
-    assert "a b.py" in shown
+    output = bob(*SUBMIT, "dry", "--workers", "3", "--dry-run", "--", "python", "a b.py").out
+    assert "kind: PyTorchJob" in output
+    assert "# Within the quota" in output
+    assert "a b.py" in output
     bob("get", "dry", code=5)
 
 
@@ -159,9 +163,11 @@ def test_a_file_is_submitted_with_the_flags_over_it(bob: CommandLine, suffix: st
         )
     Path(bob.home, f"a.{suffix}").write_text(text)
     assert "PyTorchJob" in bob("submit", "-f", f"a.{suffix}", "--dry-run").out
-    shown = bob("submit", "pytorch", "other", "-f", "-", "--workers", "5", "--dry-run", stdin=text)
-    assert "name: other" in shown.out
-    assert "replicas: 5" in shown.out
+    outcome = bob(
+        "submit", "pytorch", "other", "-f", "-", "--workers", "5", "--dry-run", stdin=text
+    )
+    assert "name: other" in outcome.out
+    assert "replicas: 5" in outcome.out
 
 
 def test_standard_workloads_and_templates_are_submitted(bob: CommandLine) -> None:
@@ -171,8 +177,8 @@ def test_standard_workloads_and_templates_are_submitted(bob: CommandLine) -> Non
     meta = {"name": "base", "scope": "project", "projectId": "1"}
     body = json.dumps({"meta": meta, "spec": spec})
     bob("template", "create", "-f", "-", stdin=body)
-    shown = bob("submit", "--template", "base", "--name", "made", "--dry-run").out
-    assert "kind: JAXJob" in shown
+    output = bob("submit", "--template", "base", "--name", "made", "--dry-run").out
+    assert "kind: JAXJob" in output
     bob("submit", "--template", "none", "--name", "made", code=5)
 
 

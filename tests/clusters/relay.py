@@ -50,11 +50,11 @@ class Relay(FaultServer):
 
     def _forward(self, exchange: Exchange) -> None:
         request = exchange.request
-        if told := self.find_refusal(request):
-            if told[1] == "NotServed":
+        if refusal := self.find_refusal(request):
+            if refusal[1] == "NotServed":
                 exchange.answer(404, b"404 page not found\n")
             else:
-                exchange.answer(told[0], status(*told))
+                exchange.answer(refusal[0], status(*refusal))
             return
         kind = request.headers.get("content-type", "application/json")
         answer = self._api.request(

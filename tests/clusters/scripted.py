@@ -72,9 +72,11 @@ class ClusterScript:
     def _post(self, path: str, exchange: Exchange) -> Any:
         body = json.loads(exchange.request.body)
         if path.endswith("selfsubjectaccessreviews"):
-            asked = body["spec"]["resourceAttributes"]
+            attributes = body["spec"]["resourceAttributes"]
             return {
-                "status": {"allowed": (asked["verb"], asked["resource"]) not in self.denied_verbs}
+                "status": {
+                    "allowed": (attributes["verb"], attributes["resource"]) not in self.denied_verbs
+                }
             }
         if path.endswith("selfsubjectreviews"):
             return {"status": {"userInfo": {"username": "system:serviceaccount:muster:muster"}}}

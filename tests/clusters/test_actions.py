@@ -55,23 +55,23 @@ def test_one_that_was_removed_meanwhile_keeps_no_credentials_and_gets_none(
     cast: Cast, is_remembered: bool
 ) -> None:
     rows = Cluster.objects.filter(pk=cast.cluster.pk)
-    seen = rows.get()
+    stale_cluster = rows.get()
     if is_remembered:
         rows.update(removed_at="2026-01-01T00:00Z", kubeconfig="")
     else:
         actions.remove(rows.get(), cast.alice, force=True)
     for late in (
-        lambda: actions.reconnect(seen, NOWHERE),
-        lambda: actions.rename(seen, "other"),
-        lambda: actions.enable(seen),
-        lambda: actions.disable(seen),
-        lambda: actions.request_check(seen),
+        lambda: actions.reconnect(stale_cluster, NOWHERE),
+        lambda: actions.rename(stale_cluster, "other"),
+        lambda: actions.enable(stale_cluster),
+        lambda: actions.disable(stale_cluster),
+        lambda: actions.request_check(stale_cluster),
     ):
         with pytest.raises(Clash, match="removed by somebody else"):
             late()
-    seen.capabilities = {"served": ["v1/pods"]}
-    cluster_checks._save_fields(seen, "capabilities")
-    actions.remove(seen, cast.alice)
+    stale_cluster.capabilities = {"served": ["v1/pods"]}
+    cluster_checks._save_fields(stale_cluster, "capabilities")
+    actions.remove(stale_cluster, cast.alice)
     assert list(rows.values_list("kubeconfig", "name", "capabilities")) in ([("", "here", {})], [])
 
 

@@ -107,10 +107,10 @@ def test_a_name_that_is_taken_is_a_409(alice: Caller) -> None:
 
 def test_a_connection_is_tried_without_keeping_anything(alice: Caller) -> None:
     with serve_script(ClusterScript(denied_verbs={("get", "pods")})) as server:
-        told = alice("POST", "/clusters/test", {"kubeconfig": build_kubeconfig(server, SECRET)})
-    assert (told["connected"], told["version"], told["nodes"]) == (True, "v1.34.0", 0)
-    assert {"verb": "get", "resource": "pods"} in told["missingPermissions"]
-    assert SECRET not in str(told)
+        answer = alice("POST", "/clusters/test", {"kubeconfig": build_kubeconfig(server, SECRET)})
+    assert (answer["connected"], answer["version"], answer["nodes"]) == (True, "v1.34.0", 0)
+    assert {"verb": "get", "resource": "pods"} in answer["missingPermissions"]
+    assert SECRET not in str(answer)
     assert Cluster.objects.count() == 1
     assert (
         alice("POST", "/clusters/test", {"kubeconfig": NOWHERE})["message"]

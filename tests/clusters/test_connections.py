@@ -24,19 +24,19 @@ def test_everybody_gets_the_same_client_of_a_cluster(cast: Cast) -> None:
 
 
 def test_threads_that_ask_at_once_get_the_same_client(cast: Cast) -> None:
-    start, got = threading.Barrier(8), []
+    start, clients = threading.Barrier(8), []
 
     def ask() -> None:
         start.wait()
-        got.append(connections.get_client(cast.cluster))
+        clients.append(connections.get_client(cast.cluster))
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(got) == 8
-    assert len({id(client) for client in got}) == 1
+    assert len(clients) == 8
+    assert len({id(client) for client in clients}) == 1
 
 
 def test_another_kubeconfig_makes_another_client_at_the_same_pace(cast: Cast) -> None:

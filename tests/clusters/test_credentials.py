@@ -327,7 +327,7 @@ def test_the_password_is_shown_nowhere(
     auth = base64.b64encode(f"robot:{PASSWORD}".encode()).decode()
     browser = Browser(raise_request_exception=False)
     browser.force_login(live_cast.alice)
-    shown = [
+    texts = [
         browser.get("/projects").content,
         browser.get(reverse("project", args=[team.pk])).content,
     ]
@@ -341,8 +341,8 @@ def test_the_password_is_shown_nowhere(
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             cursor.execute(f'SELECT * FROM "{table}"')
-            shown.append(repr(cursor.fetchall()).encode())
-    shown.append(caplog.text.encode())
-    for text in shown:
+            texts.append(repr(cursor.fetchall()).encode())
+    texts.append(caplog.text.encode())
+    for text in texts:
         assert PASSWORD.encode() not in text
         assert auth.encode() not in text

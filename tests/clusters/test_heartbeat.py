@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from clusters import connections, nodes, tasks
-from clusters.kube import calls
-from clusters.kube.client import Timeouts
+from clusters import actions, connections, nodes, tasks
+from clusters.kube import calls, discovery
+from clusters.kube.client import Client, Timeouts
 from clusters.kube.resources import NAMESPACES, PODS
 from clusters.models import Cluster, Node, NodePool
 from console.celery import Step
@@ -59,8 +59,8 @@ def a_node(name: str, **status: Any) -> Object:
 
 
 def a_pod(node: str, resources: Object, namespace: str = "theirs", **annotations: str) -> Object:
-    asked = {key.replace("_", "-"): value for key, value in annotations.items()}
-    metadata = {"name": "p", "namespace": namespace, "annotations": asked}
+    pod_annotations = {key.replace("_", "-"): value for key, value in annotations.items()}
+    metadata = {"name": "p", "namespace": namespace, "annotations": pod_annotations}
     return {
         "metadata": metadata,
         "spec": {"nodeName": node, "containers": [{"resources": resources}]},
@@ -200,8 +200,8 @@ def test_a_refusal_of_the_first_moments_is_not_shown(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An API server that has just started refuses everything until its rules are loaded."""
-    asked: list[tuple[object, ...]] = []
-    monkeypatch.setattr(Step, "enqueue_after", lambda step, *given: asked.append(given))
+    enqueue_calls: list[tuple[object, ...]] = []
+    monkeypatch.setattr(Step, "enqueue_after", lambda step, *given: enqueue_calls.append(given))
     since = beat(cast.cluster).unreachable_since
     assert since is not None
     with FaultServer(refusal(403, "Forbidden")) as server:
@@ -211,9 +211,9 @@ def test_a_refusal_of_the_first_moments_is_not_shown(
             "the cluster refuses connections",
         )
         for rechecks in range(1, tasks.REFUSAL_RECHECKS + 1):
-            assert asked.pop() == (tasks.REFUSAL_RECHECK_SECONDS, str(cluster.pk), rechecks)
+            assert enqueue_calls.pop() == (tasks.REFUSAL_RECHECK_SECONDS, str(cluster.pk), rechecks)
             tasks.heartbeat(str(cluster.pk), rechecks)
-    assert not asked
+    assert not enqueue_calls
     cluster.refresh_from_db()
     assert (cluster.unreachable_since, cluster.trouble) == (None, "told")
 
@@ -231,6 +231,33 @@ def test_a_second_heartbeat_does_not_wait_behind_the_first(cast: Cast) -> None:
         assert mine
         assert beat(cast.cluster).unreachable_since is None
     assert beat(cast.cluster).unreachable_since is not None
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+@pytest.mark.parametrize("step", [tasks.heartbeat, tasks.check], ids=["heartbeat", "check"])
+def test_what_the_old_credentials_find_is_not_taken_for_the_new_ones(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, step: Step, is_away: bool
+) -> None:
+    asked: list[Step] = []
+    fetch = discovery.fetch_server_version
+
+    def fetch_late(client: Client) -> discovery.ServerVersion:
+        """Answer once the credentials were replaced."""
+        actions.reconnect(cast.cluster, NOWHERE.replace(":1", ":2"))
+        return fetch(client)
+
+    monkeypatch.setattr(discovery, "fetch_server_version", fetch_late)
+    monkeypatch.setattr(Step, "enqueue", lambda step, *given: asked.append(step))
+    with answers([a_node("old")], []) as server:
+        if not is_away:
+            lead_to(cast.cluster, server)
+        step(str(cast.cluster.pk))
+    cluster = Cluster.objects.get()
+    assert (cluster.unreachable_since, cluster.last_seen_at) == (None, None)
+    assert (cluster.probed_at, cluster.permissions_at) == (None, None)
+    assert not cluster.nodes.exists()
+    # By the change of credentials, and by the heartbeat that saw it.
+    assert asked == [tasks.heartbeat] * (2 if step is tasks.heartbeat else 1)
 
 
 def test_a_cluster_that_asks_for_patience_is_not_unreachable(cast: Cast) -> None:

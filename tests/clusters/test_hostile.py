@@ -69,9 +69,14 @@ def a_nasty_node(
 
 
 def a_nasty_script(*there: Object) -> ClusterScript:
-    asked = {"requests": {"cpu": "1e99", "memory": "1e99", "nvidia.com/gpu": "1e99"}}
+    resources = {"requests": {"cpu": "1e99", "memory": "1e99", "nvidia.com/gpu": "1e99"}}
     pods = [
-        a_pod(node["metadata"]["name"], asked, gpu_fraction="1e99", gpu_fraction_num_devices="1e99")
+        a_pod(
+            node["metadata"]["name"],
+            resources,
+            gpu_fraction="1e99",
+            gpu_fraction_num_devices="1e99",
+        )
         for node in there
     ] * 20
     gvk = {"group": TRAINJOBS.group, "kind": "TrainJob", "version": TRAINJOBS.version}
@@ -122,7 +127,8 @@ def test_whatever_it_says_its_pages_show_it_escaped_and_small(
     live_cast: Cast, client: Client
 ) -> None:
     asked_all(
-        live_cast, a_nasty_script(*(a_nasty_node(name, *said) for name, said in NONSENSE.items()))
+        live_cast,
+        a_nasty_script(*(a_nasty_node(name, *arguments) for name, arguments in NONSENSE.items())),
     )
     rows = [*Cluster.objects.filter(pk=live_cast.cluster.pk).values(), *Node.objects.values()]
     assert {row["name"] for row in rows} == {live_cast.cluster.name, *NONSENSE}
@@ -188,9 +194,9 @@ def test_an_old_server_is_asked_for_no_version_that_is_not_used() -> None:
 
     with FaultServer(old) as server, Kube(server.access) as client:
         assert capability_probe.probe_cluster(client).capabilities.served == {"batch/v1/jobs"}
-        asked = [request.path for request in server.requests]
-    assert len(asked) < 10
-    assert asked.count("/apis/batch/v1") == 1
+        paths = [request.path for request in server.requests]
+    assert len(paths) < 10
+    assert paths.count("/apis/batch/v1") == 1
 
 
 def test_a_list_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

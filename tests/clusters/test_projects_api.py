@@ -153,8 +153,8 @@ def carol(cast: Cast) -> User:
 def test_who_may_not_edit_the_cluster_names_no_namespace(cast: Cast, carol: User) -> None:
     answer = Caller(carol)("post", "", a_body(cast, requestedNamespace="monitoring"), 400)
     assert [each["field"] for each in answer["details"]] == ["requestedNamespace"]
-    for told in ("takes the permission to edit clusters", "Ask alice", "leave it empty"):
-        assert told in answer["message"]
+    for words in ("takes the permission to edit clusters", "Ask alice", "leave it empty"):
+        assert words in answer["message"]
     AccessRule.objects.create(
         user=carol,
         cluster=cast.cluster,

@@ -72,9 +72,9 @@ def test_only_the_labels_that_name_pods_and_nodes_are_read() -> None:
 def test_a_metric_is_asked_for_once_for_all_pods() -> None:
     server = saying(vector())
     sweep(server)
-    asked = [request.query["query"] for request in server.requests]
+    queries = [request.query["query"] for request in server.requests]
     assert {request.path for request in server.requests} == {"/prom/api/v1/query"}
-    assert asked == list(dict.fromkeys(metric.query for metric in METRICS if metric.query))
+    assert queries == list(dict.fromkeys(metric.query for metric in METRICS if metric.query))
 
 
 def test_labels_that_the_scrape_renamed_are_those_of_the_pod() -> None:
@@ -174,8 +174,11 @@ def test_a_device_that_two_exporters_tell_of_is_one_by_the_larger_value() -> Non
         "UUID": "GPU-1",
         "gpu": "0",
     }
-    told = [*devices_of(["dcgm-a"], "200", **labels), *devices_of(["dcgm-b"], "210", **labels)]
-    for order in (told, told[::-1]):
+    device_series = [
+        *devices_of(["dcgm-a"], "200", **labels),
+        *devices_of(["dcgm-b"], "210", **labels),
+    ]
+    for order in (device_series, device_series[::-1]):
         found = sweep(answering(gpu_power=order, gpu_use=[])).sweep
         assert found.pods == {TRAIN: {METRICS_BY_NAME["gpu_power"].code: 210.0}}
         assert found.nodes == {"node-1": {METRICS_BY_NAME["gpu_power"].code: 210.0}}

@@ -134,8 +134,8 @@ def test_a_slow_prometheus_gives_each_metric_within_few_sweeps(
             if found == MEASURED:
                 break
     assert found == MEASURED
-    asked = list_asked(server)
-    cut_short = {name for name, after in pairwise(asked) if name == after}
+    metric_names = list_asked(server)
+    cut_short = {name for name, after in pairwise(metric_names) if name == after}
     assert cut_short, "a sweep begins with the query that the one before did not finish"
 
 

@@ -176,8 +176,8 @@ def test_a_department_has_what_its_projects_have_together(live_cast: Cast, clien
 
 
 def test_what_a_queue_holds_is_read_from_quantities() -> None:
-    told = {"status": {"allocated": {"nvidia.com/gpu": "500m", "cpu": "1500m", "memory": "1Gi"}}}
-    assert project_manifests.parse_allocated(told) == {
+    queue = {"status": {"allocated": {"nvidia.com/gpu": "500m", "cpu": "1500m", "memory": "1Gi"}}}
+    assert project_manifests.parse_allocated(queue) == {
         "gpu": "0.5",
         "cpu": "1.5",
         "memory": "1073741824",

@@ -95,22 +95,26 @@ def test_by_force_its_workloads_are_over_here_with_their_history(alice: Client, 
     workload = running(cast)
     answer = alice.post(f"/clusters/{cast.cluster.pk}/remove", {"force": "here"})
     assert answer.status_code == 302
-    gone = Workload.objects.get()
-    assert (gone.status, gone.running_pods, gone.gpus_allocated) == (Status.DELETING, 0, 0)
-    assert gone.released_at is not None
-    assert gone.next_try_at is None
-    told = Event.objects.filter(workload=workload).last()
-    assert told is not None
-    assert told.by == cast.alice
-    assert "was removed from Muster" in told.text
+    deleted_workload = Workload.objects.get()
+    assert (
+        deleted_workload.status,
+        deleted_workload.running_pods,
+        deleted_workload.gpus_allocated,
+    ) == (Status.DELETING, 0, 0)
+    assert deleted_workload.released_at is not None
+    assert deleted_workload.next_try_at is None
+    event = Event.objects.filter(workload=workload).last()
+    assert event is not None
+    assert event.by == cast.alice
+    assert "was removed from Muster" in event.text
     assert Pod.objects.get().vanished_at is not None
     assert Pod.objects.get().logs_kept
     assert {log.container: log.state for log in Log.objects.all()} == {
         "pytorch": "complete",
         "init": "lost",
     }
-    assert gone.name in text_of(alice.get("/workloads?deleted=1"))
-    assert "was removed from Muster" in text_of(alice.get(f"/workloads/{gone.pk}"))
+    assert deleted_workload.name in text_of(alice.get("/workloads?deleted=1"))
+    assert "was removed from Muster" in text_of(alice.get(f"/workloads/{deleted_workload.pk}"))
 
 
 def test_by_force_its_projects_and_credentials_are_gone_too(alice: Client, cast: Cast) -> None:
@@ -145,14 +149,14 @@ def test_by_force_what_only_it_had_is_gone_and_every_deletion_is_told(
     assert list(Credential.objects.values_list("name", flat=True)) == ["common"]
     assert not Policy.objects.exists()
     assert "key" not in text_of(alice.get("/credentials?format=csv"))
-    gone = (
+    deletions = (
         AuditEntry.objects.filter(event="delete", user=cast.alice)
         .exclude(entity__in=["cluster", "project"])
         .order_by("entity")
     )
-    told = [("credential", "key"), ("policy", "rules"), ("workload", "train1")]
-    assert list(gone.values_list("entity", "entity_name")) == told
-    assert "hush" not in str(list(gone.values_list("before", "after")))
+    expected_entries = [("credential", "key"), ("policy", "rules"), ("workload", "train1")]
+    assert list(deletions.values_list("entity", "entity_name")) == expected_entries
+    assert "hush" not in str(list(deletions.values_list("before", "after")))
 
 
 def test_a_removed_clusters_name_is_free(cast: Cast) -> None:

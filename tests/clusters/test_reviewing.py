@@ -92,8 +92,8 @@ def test_permissions_are_asked_for_several_at_once_and_each_once() -> None:
         trial = try_connection("kubeconfig", build_kubeconfig(server), Cluster.objects.none())
     assert trial.review.is_complete
     assert 4 <= highest <= connection_trial.REVIEWS_AT_ONCE
-    asked = {need for need in NEEDED if need.kind not in trial.review.skipped}
-    assert total == len(asked)
+    needs = {need for need in NEEDED if need.kind not in trial.review.skipped}
+    assert total == len(needs)
 
 
 def test_a_trial_never_waits_for_a_turn() -> None:

@@ -305,9 +305,11 @@ class Api:
         return headers
 
     def _target(self, path: str, query: Mapping[str, Any]) -> str:
-        asked = {name.rstrip("_"): value for name, value in query.items() if value is not None}
+        parameters = {name.rstrip("_"): value for name, value in query.items() if value is not None}
         return (
-            self.credentials.prefix + path + (f"?{urllib.parse.urlencode(asked)}" if asked else "")
+            self.credentials.prefix
+            + path
+            + (f"?{urllib.parse.urlencode(parameters)}" if parameters else "")
         )
 
 

@@ -193,16 +193,16 @@ def test_pods_are_watched_as_models(core: Any, api: Api, namespace: str) -> None
     version = core.list_namespaced_pod(namespace).metadata.resource_version
     create_pod(api, namespace, pod("one"))
     api.delete(PODS.path(namespace, "one")).ok()
-    seen = []
+    events = []
     watcher: Any = watch.Watch()
     for event in watcher.stream(
         core.list_namespaced_pod, namespace, resource_version=version, **TIMES
     ):
-        seen.append((event["type"], event["object"].metadata.name))
+        events.append((event["type"], event["object"].metadata.name))
         if event["type"] == "DELETED":
             watcher.stop()
-    assert seen[0] == ("ADDED", "one")
-    assert seen[-1] == ("DELETED", "one")
+    assert events[0] == ("ADDED", "one")
+    assert events[-1] == ("DELETED", "one")
 
 
 def test_custom_objects_are_watched_as_dicts(custom: Any, api: Api, namespace: str) -> None:

@@ -86,5 +86,5 @@ def test_an_evicted_pod_is_asked_to_stop_and_then_goes(
     version = api.get(path).ok()["metadata"]["resourceVersion"]
     with api.watch(path, resourceVersion=version) as watch:
         evict(api, namespace, build_eviction("pod")).ok(201)
-        gone = watch.next_matching(lambda frame: frame["type"] == "DELETED")["object"]
-    assert "DisruptionTarget" in [each["type"] for each in gone["status"]["conditions"]]
+        deleted_pod = watch.next_matching(lambda frame: frame["type"] == "DELETED")["object"]
+    assert "DisruptionTarget" in [each["type"] for each in deleted_pod["status"]["conditions"]]

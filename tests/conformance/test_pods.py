@@ -170,8 +170,10 @@ def test_a_running_pod_is_ready_and_has_addresses(api: Api, namespace: str, imag
 
     def ready() -> bool:
         conditions = api.get(PODS.path(namespace, "pod")).ok()["status"]["conditions"]
-        held = {condition["type"] for condition in conditions if condition["status"] == "True"}
-        return {"PodScheduled", "Initialized", "ContainersReady", "Ready"} <= held
+        true_conditions = {
+            condition["type"] for condition in conditions if condition["status"] == "True"
+        }
+        return {"PodScheduled", "Initialized", "ContainersReady", "Ready"} <= true_conditions
 
     eventually(ready)
 

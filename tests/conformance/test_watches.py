@@ -245,9 +245,9 @@ def test_several_watches_see_the_same_in_the_same_order(
             create(api, kind, namespace, sample(kind, f"n{number}"))
             relabel(api, kind, namespace, f"n{number}", k="v")
             api.delete(kind.path(namespace, f"n{number}")).ok()
-        seen = one.next_frames(15)
-        assert two.next_frames(15) == seen
-    versions = [int(frame["object"]["metadata"]["resourceVersion"]) for frame in seen]
+        frames = one.next_frames(15)
+        assert two.next_frames(15) == frames
+    versions = [int(frame["object"]["metadata"]["resourceVersion"]) for frame in frames]
     assert versions == sorted(set(versions))
 
 

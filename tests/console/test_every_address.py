@@ -43,7 +43,7 @@ def test_what_is_another_teams_is_not_there(world: World, name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(EVERYBODYS & set(EVERY)))
 def test_what_is_everybodys_shows_nothing_of_another_team(world: World, name: str) -> None:
-    status, shown = world.ask(world.cast.mallory, "get", name)
+    status, text = world.ask(world.cast.mallory, "get", name)
     assert status < 500
     for secret in (
         SECRET,
@@ -55,7 +55,7 @@ def test_what_is_everybodys_shows_nothing_of_another_team(world: World, name: st
         "bob",
         "vera",
     ):
-        assert not re.search(rf"\b{secret}\b", shown), f"{name} shows {secret}"
+        assert not re.search(rf"\b{secret}\b", text), f"{name} shows {secret}"
 
 
 @pytest.mark.parametrize("name", sorted(ADMINISTRATORS))

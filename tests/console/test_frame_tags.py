@@ -1,7 +1,9 @@
 """The filters and tags of every template."""
 
 import datetime
+import re
 import uuid
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -88,19 +90,32 @@ def test_a_time_is_told_by_its_distance(ago: float, words: str) -> None:
 
 
 def test_a_time_long_ago_is_a_date_and_the_exact_one_is_on_hover() -> None:
-    shown = muster.render_time_distance(
+    markup = muster.render_time_distance(
         datetime.datetime(2024, 2, 29, 12, 30, 5, tzinfo=datetime.UTC)
     )
-    assert ">29 Feb 2024<" in shown
-    assert 'datetime="2024-02-29T12:30:05.000Z" title="29 Feb 2024, 12:30:05 UTC"' in shown
+    assert ">29 Feb 2024<" in markup
+    assert 'datetime="2024-02-29T12:30:05.000Z" title="29 Feb 2024, 12:30:05 UTC"' in markup
+
+
+@pytest.mark.parametrize("render", [muster.render_clock_time, muster.render_time_of_day])
+def test_a_time_by_the_clock_names_its_year_unless_it_is_this_one(
+    render: Callable[[datetime.datetime], str],
+) -> None:
+    assert ">29 Feb 2024, 12:30 UTC<" in render(
+        datetime.datetime(2024, 2, 29, 12, 30, tzinfo=datetime.UTC)
+    )
+    year = timezone.now().year
+    assert str(year) not in re.sub(
+        "<[^>]*>", "", render(datetime.datetime(year, 1, 1, tzinfo=datetime.UTC))
+    )
 
 
 @pytest.mark.parametrize("status", list(Status))
 def test_a_badge_has_colour_icon_and_word(status: Status) -> None:
-    shown = muster.status(status)
-    assert f"#{status.icon}" in shown
-    assert f">{status.label}<" in shown
-    assert "pf-m-cyan" not in shown
+    markup = muster.status(status)
+    assert f"#{status.icon}" in markup
+    assert f">{status.label}<" in markup
+    assert "pf-m-cyan" not in markup
 
 
 def test_the_address_keeps_what_is_not_changed() -> None:
@@ -164,12 +179,12 @@ def test_choices_and_cells_are_escaped(words: str) -> None:
 
 
 def test_a_field_ties_its_label_help_and_error_to_the_control() -> None:
-    shown = render_source("{% field form.name %}", form=Sample({"name": ""}))
-    assert '<label class="pf-v6-c-form__label mu-label" for="id_name">' in shown
-    assert 'aria-describedby="id_name_error id_name_helptext"' in shown
-    assert 'aria-invalid="true"' in shown
-    assert 'id="id_name_error"' in shown
-    assert 'id="id_name_helptext">Short.' in shown
+    markup = render_source("{% field form.name %}", form=Sample({"name": ""}))
+    assert '<label class="pf-v6-c-form__label mu-label" for="id_name">' in markup
+    assert 'aria-describedby="id_name_error id_name_helptext"' in markup
+    assert 'aria-invalid="true"' in markup
+    assert 'id="id_name_error"' in markup
+    assert 'id="id_name_helptext">Short.' in markup
 
 
 @pytest.mark.parametrize(
@@ -181,8 +196,8 @@ def test_every_kind_of_control_gets_its_own_dress(name: str, mark: str) -> None:
 
 
 def test_what_a_field_says_is_escaped() -> None:
-    shown = render_source("{% field form.name %}", form=Sample({"name": '"><script>'}))
-    assert "<script>" not in shown
+    markup = render_source("{% field form.name %}", form=Sample({"name": '"><script>'}))
+    assert "<script>" not in markup
 
 
 def test_a_label_has_its_colour_and_its_icon_and_its_words_are_text() -> None:

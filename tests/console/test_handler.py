@@ -98,13 +98,13 @@ async def send_request(handler: SingleThreadHandler, address: str) -> tuple[int,
         "query_string": b"",
         "headers": [(b"host", b"localhost")],
     }
-    asked = asyncio.Event()
+    request_event = asyncio.Event()
     sent: list[Any] = []
 
     async def receive() -> dict[str, Any]:
-        if asked.is_set():
+        if request_event.is_set():
             await asyncio.Event().wait()
-        asked.set()
+        request_event.set()
         return {"type": "http.request", "body": b""}
 
     async def send(message: Any) -> None:

@@ -54,10 +54,10 @@ def test_pages_forwards_and_backwards_show_every_row_once_with_equal_values(
 
 def test_a_page_is_two_queries_without_count_or_offset(departments: list[str]) -> None:
     cursor = pagination.load_page(Department.objects.all(), BY_NAME, "", 3).next
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as queries:
         pagination.load_page(Department.objects.all(), BY_NAME, cursor, 3)
-    assert len(seen) == 2
-    assert not [each for each in seen if "COUNT" in each["sql"] or "OFFSET" in each["sql"]]
+    assert len(queries) == 2
+    assert not [each for each in queries if "COUNT" in each["sql"] or "OFFSET" in each["sql"]]
 
 
 def test_rows_that_come_and_go_between_two_pages_shift_nothing(departments: list[str]) -> None:

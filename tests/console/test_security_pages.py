@@ -86,7 +86,7 @@ def test_no_text_of_any_row_is_markup_on_any_page(world: World) -> None:
     assert hostile_rows.fill_hostile_texts() > 60
     for row in (world.workload, world.standard, world.pod, world.node):
         row.refresh_from_db()
-    client, wrong, shown = BROWSER.sign_in_as(world, world.cast.alice), [], 0
+    client, wrong, page_count = BROWSER.sign_in_as(world, world.cast.alice), [], 0
     for where, answer in list_answers(world, client):
         if answer.streaming or not answer.get("Content-Type", "").startswith("text/html"):
             continue
@@ -95,9 +95,9 @@ def test_no_text_of_any_row_is_markup_on_any_page(world: World) -> None:
         # The policy forbids scripts and styles inside a page: one that needs them would not work.
         wrong += [f"{where}: {each}" for each in Markup(text).wrong]
         wrong += [f"{where}: {answer.status_code}"] if answer.status_code >= 500 else []
-        shown += html.escape(hostile_rows.SHORT[:9]) in text
+        page_count += html.escape(hostile_rows.SHORT[:9]) in text
     assert not wrong, "\n".join(wrong[:40])
-    assert shown > 40, f"the text was on few pages only; {left} could not be made"
+    assert page_count > 40, f"the text was on few pages only; {left} could not be made"
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -93,8 +93,8 @@ def listing(cast: Cast, rows: Any, query: str, monkeypatch: pytest.MonkeyPatch) 
 def test_the_address_says_what_is_shown(
     cast: Cast, rows: Any, monkeypatch: pytest.MonkeyPatch, query: str, first: str, how_many: int
 ) -> None:
-    shown = listing(cast, rows, query, monkeypatch)
-    assert (shown.rows[0].name, len(shown.rows)) == (first, how_many)
+    page = listing(cast, rows, query, monkeypatch)
+    assert (page.rows[0].name, len(page.rows)) == (first, how_many)
 
 
 def test_pages_follow_one_another_without_a_gap(
@@ -102,11 +102,11 @@ def test_pages_follow_one_another_without_a_gap(
 ) -> None:
     names, cursor = [], ""
     while True:
-        shown = listing(
+        page = listing(
             cast, rows, QueryDict(mutable=True).urlencode() + f"cursor={cursor}", monkeypatch
         )
-        names += [row.name for row in shown.rows]
-        if not (cursor := shown.next):
+        names += [row.name for row in page.rows]
+        if not (cursor := page.next):
             break
     assert names == [f"env-{number:03}" for number in range(120)]
 
@@ -226,8 +226,8 @@ def test_what_of_an_address_is_no_filter_is_told(
     page = render_table(
         build_request(cast, query), rows, SEVERAL, "parts/list.html", {"heading": "x"}, file="x"
     ).content.decode()
-    told = re.search(r"data-unused-filters>.*?mu-alert__text\">(.*?)cannot be", page, re.DOTALL)
-    words = " ".join(told[1].split()) if told else ""
+    match = re.search(r"data-unused-filters>.*?mu-alert__text\">(.*?)cannot be", page, re.DOTALL)
+    words = " ".join(match[1].split()) if match else ""
     assert words == ", ".join(refused)
     # And the rows are there, as far as the rest narrows them.
     assert "env-001" in page
@@ -269,7 +269,7 @@ def test_a_page_takes_the_same_queries_however_many_rows_there_are(cast: Cast, r
     def queries() -> int:
         with CaptureQueriesContext(
             connection,
-        ) as seen:
+        ) as query_log:
             assert (
                 b"env-000"
                 in render_table(
@@ -281,7 +281,7 @@ def test_a_page_takes_the_same_queries_however_many_rows_there_are(cast: Cast, r
                     file="x",
                 ).content
             )
-        return len(seen)
+        return len(query_log)
 
     before = queries()
     Environment.objects.bulk_create(

@@ -56,7 +56,7 @@ def test_it_serves_pages_with_their_style(installation_under_test: Installation)
 def test_a_new_installation_has_teams_with_quota_in_the_cluster(
     installation_under_test: Installation,
 ) -> None:
-    said = installation_under_test.manage(
+    output = installation_under_test.manage(
         "shell",
         "--no-imports",
         "-c",
@@ -64,7 +64,7 @@ def test_a_new_installation_has_teams_with_quota_in_the_cluster(
         "for p in Project.objects.select_related('department'):\n"
         "    print(p.department, p, p.gpu_quota, bool(p.synced_at), p.sync_error)",
     )
-    assert said.split("\n")[:2] == ["research team-a 2.00 True ", "research team-b 2.00 True "]
+    assert output.split("\n")[:2] == ["research team-a 2.00 True ", "research team-b 2.00 True "]
 
 
 def test_secrets_are_for_their_owner_and_not_for_pods(
@@ -87,9 +87,9 @@ def test_secrets_are_for_their_owner_and_not_for_pods(
 
 
 def test_a_second_one_on_the_same_data_is_refused(installation_under_test: Installation) -> None:
-    said = Installation(installation_under_test.data, port=0).refused()
-    assert f"Another one runs on {installation_under_test.data}." in said
-    assert "MUSTER_DATA_DIR" in said
+    output = Installation(installation_under_test.data, port=0).refused()
+    assert f"Another one runs on {installation_under_test.data}." in output
+    assert "MUSTER_DATA_DIR" in output
     assert fetch_url(f"{installation_under_test.url}/healthz")[0] == 200
 
 
@@ -136,17 +136,17 @@ def test_who_comes_while_the_web_process_is_away_waits_for_it(
 def test_a_taken_port_is_named_before_anything_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = Installation(tmp_path / "var", port=port).refused()
-    assert f"Port {port} on 127.0.0.1 is taken" in said
-    assert "MUSTER_PORT" in said
+        output = Installation(tmp_path / "var", port=port).refused()
+    assert f"Port {port} on 127.0.0.1 is taken" in output
+    assert "MUSTER_PORT" in output
     assert not (tmp_path / "var" / "muster.sqlite3").exists()
 
 
 def test_a_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    said = Installation(tmp_path / "file" / "var").refused()
-    assert "MUSTER_DATA_DIR" in said
-    assert "Traceback" not in said
+    output = Installation(tmp_path / "file" / "var").refused()
+    assert "MUSTER_DATA_DIR" in output
+    assert "Traceback" not in output
 
 
 def test_it_goes_on_where_it_ended_and_stops_as_told(tmp_path: Path) -> None:

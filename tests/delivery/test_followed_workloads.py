@@ -121,7 +121,7 @@ def test_the_logs_of_a_later_attempt_are_shown() -> None:
 def test_a_log_that_broke_off_is_not_sent_anew() -> None:
     stamps = [f"2026-01-01T00:00:0{second}.{part}Z" for second in (1, 2, 3) for part in (1, 5)]
     lines = [f"{stamp} line {number}\n" for number, stamp in enumerate(stamps)]
-    asked: list[str] = []
+    since_times: list[str] = []
 
     def answer(path: str, query: Query) -> Answered:
         if path == "":
@@ -130,18 +130,18 @@ def test_a_log_that_broke_off_is_not_sent_anew() -> None:
             return 200, {"pods": [{"id": "u", "name": "p", "rank": 0, "attempt": 1}]}, {}
         if query.get("tailLines") == "0":
             return 200, "", {"X-Log-Run": "0"}
-        asked.append(query.get("sinceTime", ""))
-        if len(asked) == 1:
+        since_times.append(query.get("sinceTime", ""))
+        if len(since_times) == 1:
             begun = "".join(lines[:3]) + lines[3][:-2]
             return 200, begun, {"X-Log-Run": "0", "Content-Length": "10000"}
-        left = [line for line in lines if line[:19] >= asked[-1][:19]]
+        left = [line for line in lines if line[:19] >= since_times[-1][:19]]
         # This one ends early, too, as when the server does.
-        return 200, "".join(left[:3] if len(asked) == 2 else left), {"X-Log-Run": "0"}
+        return 200, "".join(left[:3] if len(since_times) == 2 else left), {"X-Log-Run": "0"}
 
     with run_server(answer) as connection:
         assert follow_workload(connection) == [f"line {number}" for number in range(6)]
     seconds = ["", "2026-01-01T00:00:02Z", "2026-01-01T00:00:03Z", "2026-01-01T00:00:03Z"]
-    assert asked == seconds
+    assert since_times == seconds
 
 
 def test_a_workload_that_was_deleted_is_followed_no_longer() -> None:
@@ -190,16 +190,16 @@ def test_nothing_of_an_interrupted_cell_goes_on() -> None:
 
 
 def test_a_log_that_is_too_long_for_a_notebook_is_cut() -> None:
-    shown: list[str] = []
-    lines = ShownLines(shown.append, "its page", most_characters=30)
+    shown_lines: list[str] = []
+    lines = ShownLines(shown_lines.append, "its page", most_characters=30)
     for number in range(1000):
         lines.add(f"line {number}")
-    assert shown[:4] == ["line 0", "line 1", "line 2", "line 3"]
-    assert "its page has all" in shown[4]
-    assert len(shown) == 5
+    assert shown_lines[:4] == ["line 0", "line 1", "line 2", "line 3"]
+    assert "its page has all" in shown_lines[4]
+    assert len(shown_lines) == 5
     lines.finish()
-    assert shown[5] == "896 lines are left out here."
-    assert shown[6:] == [f"line {number}" for number in range(900, 1000)]
+    assert shown_lines[5] == "896 lines are left out here."
+    assert shown_lines[6:] == [f"line {number}" for number in range(900, 1000)]
 
 
 def test_a_log_whose_end_does_not_come_is_said_to_miss_it_however_long_it_is() -> None:

@@ -148,7 +148,7 @@ def test_every_figure_stands_in_the_document_and_on_the_dashboard(
     families: dict[str, Metric],
 ) -> None:
     document = DOCUMENT.read_text()
-    shown = list_figures(*load_queries())
+    dashboard_figures = list_figures(*load_queries())
     for name, family in families.items():
         if not name.startswith("muster_"):
             continue
@@ -156,7 +156,9 @@ def test_every_figure_stands_in_the_document_and_on_the_dashboard(
         short = name.replace("muster_cluster_", "_") if "muster_cluster_" in name else name
         ending = "_total" if family.type == "counter" else ""
         assert f"{name}{ending}" in document or f"`{short}`" in document, name
-    unseen = {name for name in list_names(families) if name.startswith("muster_")} - shown
+    unseen = {
+        name for name in list_names(families) if name.startswith("muster_")
+    } - dashboard_figures
     assert {name for name in unseen if not name.endswith(("_sum", "_count"))} == {
         "muster_clusters_left_out",
         "muster_journal_failures_total",

@@ -148,9 +148,9 @@ def real(tmp_path: Path) -> Iterator[Recorder]:
         yield recorder
         connections.close_all()
     # The priority classes stay: others may use them by now.
-    gone = ["clusterrolebinding/muster", "clusterrole/muster", "namespace/muster"]
+    objects = ["clusterrolebinding/muster", "clusterrole/muster", "namespace/muster"]
     subprocess.run(
-        ["kubectl", "delete", "--timeout=90s", *gone],
+        ["kubectl", "delete", "--timeout=90s", *objects],
         env=environment,
         check=True,
         capture_output=True,

@@ -68,9 +68,11 @@ def start_pod(
     def build(kube: ClusterObjects) -> Any:
         worker = kube.starting("worker", reason=reason, message=message, **more)
         worker["spec"]["containers"][0]["image"] = IMAGE
-        told = [build_event(kube, worker, *event) for event in events]
+        event_objects = [build_event(kube, worker, *event) for event in events]
         master = kube.pod("master")
-        return observe(kube, kube.job(condition("Created"), workers=1), master, worker, *told)
+        return observe(
+            kube, kube.job(condition("Created"), workers=1), master, worker, *event_objects
+        )
 
     return build
 
@@ -95,13 +97,13 @@ def hold_in_kueue(*events: tuple[str, str]) -> BuildObjects:
         job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "team-queue"
         name = f"pytorchjob-{kube.workload.name}-5dfe2"
         subject = {"metadata": {"name": name, "uid": f"kueue-{kube.uid[:20]}"}}
-        told = [
+        event_objects = [
             build_event(
                 kube, subject, *event, kind="Workload", lastTimestamp=f"2099-01-01T00:00:0{at}Z"
             )
             for at, event in enumerate(events)
         ]
-        return observe(kube, job, *told)
+        return observe(kube, job, *event_objects)
 
     return build
 
@@ -112,10 +114,10 @@ def claim_volume(message: str, *events: tuple[str, str]) -> BuildObjects:
 
     def build(kube: ClusterObjects) -> Any:
         subject = {"metadata": {"name": f"{kube.workload.name}-data-1", "uid": f"c{kube.uid[:20]}"}}
-        told = [
+        event_objects = [
             build_event(kube, subject, *event, kind="PersistentVolumeClaim") for event in events
         ]
-        return [*queued(kube), *observe(kube, *told)]
+        return [*queued(kube), *observe(kube, *event_objects)]
 
     return build
 

@@ -32,11 +32,11 @@ def create_cause(cast: Cast, cause: InjectedCause, name: str = "train1") -> Clus
             gpus_allocated=each.gpus,
             preemptible=each.preemptible,
         )
-        held = Workload.objects.get(project=project, name=f"{name}-holds-{number}")
+        holder = Workload.objects.get(project=project, name=f"{name}-holds-{number}")
         Pod.objects.create(
-            workload=held,
+            workload=holder,
             attempt=1,
-            uid=f"{held.pk}",
+            uid=f"{holder.pk}",
             name="h",
             node="n1",
             gpus=each.gpus,
@@ -88,14 +88,16 @@ def list_faults(cause: InjectedCause, found: WorkloadDiagnosis | None, name: str
     """Return what is wrong with what was said of a cause; nothing where all of it is right."""
     if found is None:
         return ["nothing was said"]
-    told = found.diagnosis
+    diagnosis = found.diagnosis
     pairs = (
-        ("sentence", told.sentence, cause.sentence.replace("{name}", name)),
-        ("cause", told.cause, cause.cause),
-        ("rank", told.rank, cause.rank),
-        ("confidence", told.confidence, cause.confidence or told.confidence),
+        ("sentence", diagnosis.sentence, cause.sentence.replace("{name}", name)),
+        ("cause", diagnosis.cause, cause.cause),
+        ("rank", diagnosis.rank, cause.rank),
+        ("confidence", diagnosis.confidence, cause.confidence or diagnosis.confidence),
     )
-    faults = [f"{what}: {said!r}, not {wanted!r}" for what, said, wanted in pairs if said != wanted]
-    if cause.help not in told.help:
-        faults.append(f"help: {told.help!r} lacks {cause.help!r}")
+    faults = [
+        f"{what}: {value!r}, not {wanted!r}" for what, value, wanted in pairs if value != wanted
+    ]
+    if cause.help not in diagnosis.help:
+        faults.append(f"help: {diagnosis.help!r} lacks {cause.help!r}")
     return faults

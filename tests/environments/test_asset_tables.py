@@ -159,7 +159,7 @@ def test_what_belongs_above_and_below_is_seen_and_what_is_beside_is_not(
     }
     for name, scope in scopes.items():
         sample.make(scope, cast.alice, name)
-    seen = {
+    names_by_user = {
         someone("of-a", project=cast.team_a): {"tenant", "cluster", "research", "team-a"},
         someone("of-research", department=cast.research): {
             "tenant",
@@ -173,7 +173,7 @@ def test_what_belongs_above_and_below_is_seen_and_what_is_beside_is_not(
         User.objects.create(username="nobody"): set(),
         cast.alice: set(scopes),
     }
-    for user, wanted in seen.items():
+    for user, wanted in names_by_user.items():
         rows = client_of(user).get(f"/{sample.kind.path}").context["listing"].rows
         assert {row.name for row in rows} == wanted, user
 

@@ -69,9 +69,9 @@ def test_one_is_made_changed_copied_and_deleted(cast: Cast, sample: Sample) -> N
         made.description,
     )
     assert "new words" in client.get(path).content.decode() or sample.change[0] == "description"
-    shown = client.get(f"{path}/{made.pk}").content.decode()
-    assert "by mallory" in shown
-    assert sample.change[1] in shown
+    details = client.get(f"{path}/{made.pk}").content.decode()
+    assert "by mallory" in details
+    assert sample.change[1] in details
     assert 'value="mine-copy"' in client.get(f"{path}/{made.pk}/copy").content.decode()
     assert client.post(f"{path}/{made.pk}/copy", given | {"name": "mine-copy"}).status_code == 302
     assert "Delete mine?" in client.get(f"{path}/{made.pk}/delete").content.decode()

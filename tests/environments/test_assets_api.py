@@ -163,8 +163,8 @@ def test_what_is_wrong_is_named(
     meta = {"name": "mine", "projectId": cast.team_b.pk}
     status, answer = Api(cast.mallory)("post", BY_NAME[name].api, {"meta": meta, "spec": spec})
     assert status == 400
-    told = {each["field"]: each["message"] for each in answer["details"]}
-    assert words in told[field], told
+    messages = {each["field"]: each["message"] for each in answer["details"]}
+    assert words in messages[field], messages
 
 
 @pytest.mark.parametrize(
@@ -411,12 +411,12 @@ def test_no_entry_of_the_audit_log_has_a_secret_however_long_it_is(
     assert [each.event for each in entries] == ["delete", "update", "create"]
     assert "API_TOKEN" in str(entries[0].before)
     assert LONG[:400] in str(entries[0].before)
-    told = [str([each.before, each.after]) for each in entries] + [
+    texts = [str([each.before, each.after]) for each in entries] + [
         json.dumps(api("get", "/api/v1/audit/log")[1])
     ]
-    told += [page.get(f"/audit/{each.pk}").content.decode() for each in entries]
+    texts += [page.get(f"/audit/{each.pk}").content.decode() for each in entries]
     for address in ("/audit?format=csv", "/audit/export"):
         answer = page.get(address)
         assert answer.status_code == 200
-        told.append(answer.getvalue().decode())
-    assert [each for each in told if SECRET in each] == []
+        texts.append(answer.getvalue().decode())
+    assert [each for each in texts if SECRET in each] == []

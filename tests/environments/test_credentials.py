@@ -180,11 +180,11 @@ def test_what_logs_in_with_it_is_named_as_far_as_one_may_see(cast: Cast) -> None
     )
     assert client.post(f"/credentials/{password.pk}/delete").status_code == 409
     assert Api(cast.alice)("delete", f"/api/v1/asset/credentials/password/{password.pk}")[0] == 409
-    held = actions.find_uses(password, cast.mallory)
-    assert [use.name for use in held.visible] == ["source-of-team_b"]
-    assert held.hidden == 3
-    assert "source-of-team_a" not in held.description
-    assert held.description.endswith("3 that you may not see")
+    usage = actions.find_uses(password, cast.mallory)
+    assert [use.name for use in usage.visible] == ["source-of-team_b"]
+    assert usage.hidden == 3
+    assert "source-of-team_a" not in usage.description
+    assert usage.description.endswith("3 that you may not see")
     DataSource.objects.all().delete()
     UsedAsset.objects.all().delete()
     actions.remove(template, cast.alice)
@@ -325,11 +325,11 @@ def test_a_project_stays_where_it_has_its_credentials(cast: Cast) -> None:
         "department": "other",
         "node_pools": [],
     }
-    shown = page.post(
+    response = page.post(
         f"/projects/{cast.team_a.pk}/edit", sent | {"started_from": opened["started_from"]}
     )
     assert "use credentials of research: one, two" in str(
-        shown.context["form"].errors["department"]
+        response.context["form"].errors["department"]
     )
     assert Project.objects.get(pk=cast.team_a.pk).department == cast.research
     assert "that you may not see" in scope_removal.describe_lost_credentials(

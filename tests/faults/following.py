@@ -62,12 +62,12 @@ def worker(live_cast: Cast, embedded_cluster: LocalKube, proxy: Proxy) -> Iterat
 
 @pytest.fixture
 def requested_steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    said: list[str] = []
-    monkeypatch.setattr(Step, "enqueue", lambda step, *ids: said.append(step.__name__))
+    steps: list[str] = []
+    monkeypatch.setattr(Step, "enqueue", lambda step, *ids: steps.append(step.__name__))
     monkeypatch.setattr(
-        Step, "enqueue_after", lambda step, seconds, *ids: said.append(step.__name__)
+        Step, "enqueue_after", lambda step, seconds, *ids: steps.append(step.__name__)
     )
-    return said
+    return steps
 
 
 @contextlib.contextmanager

@@ -118,8 +118,8 @@ class History(ClusterSteps):
     def close(self) -> None:
         """End what was begun, and take out of the cluster what the history made."""
         self.proxy.choose = lambda request: pass_unchanged
-        for told in self._told.values():
-            told.close()
+        for stream in self._told.values():
+            stream.close()
         for each in self._all(PODS):
             if each["metadata"].get("finalizers"):
                 calls.patch(
@@ -183,13 +183,13 @@ class History(ClusterSteps):
         source = self._sources[number]
         try:
             for _ in range(b % 4 + 1):
-                told = self._told.get(number)
-                if told is None:
+                stream = self._told.get(number)
+                if stream is None:
                     stop: Any = self._stop
-                    told = self._told[number] = sources.watch_source(
+                    stream = self._told[number] = sources.watch_source(
                         self.cast.cluster.pk, source, self.client, stop, BRISK
                     )
-                item = next(told)
+                item = next(stream)
                 self._following._write_batch([item])
                 if isinstance(item, sources.SourceFailed):
                     break

@@ -163,7 +163,7 @@ class ClusterSteps(HistoryObjects):
             "name": pod["metadata"]["name"],
             "uid": pod["metadata"]["uid"],
         }
-        said = {
+        fields = {
             "reason": f"Reason{b % 3}",
             "message": "something",
             "type": "Warning",
@@ -173,7 +173,9 @@ class ClusterSteps(HistoryObjects):
             "name": f"event-{uuid.UUID(int=self.chance.getrandbits(128))}",
             "namespace": self.namespace,
         }
-        calls.create(self.direct, EVENTS, {"metadata": metadata, **said}, namespace=self.namespace)
+        calls.create(
+            self.direct, EVENTS, {"metadata": metadata, **fields}, namespace=self.namespace
+        )
 
     # Somebody else.
 

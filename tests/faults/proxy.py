@@ -264,11 +264,11 @@ class Proxy(FaultServer):
         connection.close()
 
     def _target(self, request: Request, query: dict[str, str | None]) -> str:
-        asked = {name: value for name, value in query.items() if value is not None}
-        version = asked.get("resourceVersion", "")
+        parameters = {name: value for name, value in query.items() if value is not None}
+        version = parameters.get("resourceVersion", "")
         if version.isdigit() and self.shift:
-            asked["resourceVersion"] = str(max(1, int(version) - self.shift))
-        return f"{request.path}?{urlencode(asked)}" if asked else request.path
+            parameters["resourceVersion"] = str(max(1, int(version) - self.shift))
+        return f"{request.path}?{urlencode(parameters)}" if parameters else request.path
 
     def _body(self, request: Request) -> bytes:
         if request.method != "POST" or not request.body:

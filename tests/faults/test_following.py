@@ -124,13 +124,13 @@ def test_a_clock_hours_away_makes_no_age_and_no_order_lie(
     workload = worker.until(launch_workload(worker), "Running")
     pod = Pod.objects.get()
     about = {"kind": "Pod", "name": pod.name, "namespace": worker.project.namespace, "uid": pod.uid}
-    told = {
+    event = {
         "metadata": {"name": "told"},
         "involvedObject": about,
         "reason": "Told",
         "lastTimestamp": f"{timezone.now():%Y-%m-%dT%H:%M:%SZ}",
     }
-    calls.create(worker.client, EVENTS, told, namespace=worker.project.namespace)
+    calls.create(worker.client, EVENTS, event, namespace=worker.project.namespace)
     worker.poll()
     moments = [
         pod.created_at,

@@ -150,11 +150,11 @@ def test_a_job_deleted_behind_our_back_is_said_to_be_however_it_was_done(
     calls.delete(worker.client, JOBS, workload.name, namespace=namespace, propagation=how)
     worker.until(workload, "Stopping")
     assert workload.reason == "Its job is being deleted in the cluster, and not by Muster."
-    held = [
+    json_patch = [
         {"op": "test", "path": "/metadata/finalizers/0", "value": "example.com/hold"},
         {"op": "remove", "path": "/metadata/finalizers/0"},
     ]
-    calls.patch(worker.client, JOBS, workload.name, held, kind="json", namespace=namespace)
+    calls.patch(worker.client, JOBS, workload.name, json_patch, kind="json", namespace=namespace)
     worker.until(workload, "Stopped")
     assert workload.reason == "Its job was deleted in the cluster, and not by Muster."
     assert workload.events.get(new="Stopped").text == workload.reason

@@ -142,16 +142,16 @@ def live(
 @pytest.fixture
 def requested_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """The steps that were asked for: there is no broker, and the history is the worker."""
-    said: list[tuple[str, ...]] = []
+    steps: list[tuple[str, ...]] = []
     monkeypatch.setattr(
-        Step, "enqueue", lambda step, *ids: said.append((step.__name__, *map(str, ids)))
+        Step, "enqueue", lambda step, *ids: steps.append((step.__name__, *map(str, ids)))
     )
     monkeypatch.setattr(
         Step,
         "enqueue_after",
-        lambda step, seconds, *ids: said.append((step.__name__, *map(str, ids))),
+        lambda step, seconds, *ids: steps.append((step.__name__, *map(str, ids))),
     )
-    return said
+    return steps
 
 
 def test_after_any_of_a_hundred_histories_the_database_is_as_the_cluster_is(live: Any) -> None:

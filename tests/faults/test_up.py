@@ -43,9 +43,9 @@ def test_it_runs_anywhere_and_with_next_to_no_environment(tmp_path: Path) -> Non
 def test_asked_twice_to_stop_it_stops_in_order_and_its_port_is_free_at_once(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "var").migrated().start()
     host, _, port = installation.url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port))) as held:
-        held.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert held.recv(100).startswith(b"HTTP/1.1 200")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 200")
         os.kill(installation.pid, signal.SIGINT)
         assert installation.stop(signal.SIGINT) == 0
     assert installation.running() == []
@@ -82,9 +82,9 @@ NO_KEYS = [
 def test_keys_that_cannot_be_read_are_named_and_left_as_they_are(tmp_path: Path, text: str) -> None:
     kept = text.encode(errors="surrogateescape")
     (tmp_path / "keys.json").write_bytes(kept)
-    said = Installation(tmp_path).refused()
-    assert f"The keys in {tmp_path}/keys.json cannot be read" in said
-    assert "backup" in said
+    output = Installation(tmp_path).refused()
+    assert f"The keys in {tmp_path}/keys.json cannot be read" in output
+    assert "backup" in output
     assert (tmp_path / "keys.json").read_bytes() == kept
     assert sorted(each.name for each in tmp_path.iterdir()) == ["keys.json", "lock"]
 
@@ -98,10 +98,10 @@ def test_a_database_that_is_none_is_named_and_left_as_it_is(tmp_path: Path, dama
     begin = 0 if damage == "all of it" else 4096
     database.write_bytes(whole[:begin] + b"no database " * (len(whole) // 12))
     before = database.read_bytes()
-    said = installation.refused()
-    assert f"{database}" in said
-    assert "backup" in said
-    assert "Traceback" not in said
+    output = installation.refused()
+    assert f"{database}" in output
+    assert "backup" in output
+    assert "Traceback" not in output
     assert database.read_bytes() == before
     assert installation.running() == []
 
@@ -122,8 +122,8 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         pytest.skip(f"a file system cannot be mounted here: {mount.stderr.strip()}")
     try:
         for data in (tmp_path, tmp_path / "var"):
-            said = Installation(data).refused()
-            assert f"{data} cannot be used (Read-only file system)" in said
-            assert "MUSTER_DATA_DIR" in said
+            output = Installation(data).refused()
+            assert f"{data} cannot be used (Read-only file system)" in output
+            assert "MUSTER_DATA_DIR" in output
     finally:
         subprocess.run(["umount", "--lazy", tmp_path], check=True)

@@ -209,10 +209,12 @@ class Mpi(Kind):
         done, failed = holds(launcher, "Complete"), holds(launcher, "Failed")
         tallies = {
             "Launcher": {
-                word: sum(phase(each) == asked for each in below) for word, asked in TALLIES.items()
+                word: sum(phase(each) == pod_phase for each in below)
+                for word, pod_phase in TALLIES.items()
             },
             "Worker": {
-                word: sum(phase(each) == asked for each in pods) for word, asked in TALLIES.items()
+                word: sum(phase(each) == pod_phase for each in pods)
+                for word, pod_phase in TALLIES.items()
             },
         }
         up = bool(below) and all(phase(each) == "Running" for each in (*below, *pods))
@@ -266,8 +268,8 @@ class TrainJob(Kind):
     ) -> Object:
         if is_finished(job) or not between:
             return dict(job.get("status") or {})
-        told = between[0].get("status") or {}
-        tally = {word: told.get(word, 0) for word in ("ready", "active", "succeeded", "failed")}
+        jobs = between[0].get("status") or {}
+        tally = {word: jobs.get(word, 0) for word in ("ready", "active", "succeeded", "failed")}
         status = {"jobsStatus": [{"name": "node", "suspended": 0, **tally}], "conditions": []}
         if holds(between[0], "Complete"):
             set_condition(
@@ -278,7 +280,7 @@ class TrainJob(Kind):
                 status,
                 "Failed",
                 "FailedJobs",
-                f"jobset failed due to one or more job failures (first failed job: {told})"[:400],
+                f"jobset failed due to one or more job failures (first failed job: {jobs})"[:400],
                 now,
             )
         return status

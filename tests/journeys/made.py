@@ -172,8 +172,8 @@ def is_first(pod: Object, pods: Sequence[Object]) -> bool:
 
 def _rank(pod: Object) -> tuple[bool, str]:
     labels = pod["metadata"]["labels"]
-    told = (labels.get(f"{PREFIX}replica-type"), labels.get(f"{PREFIX}job-role"))
-    return not any(role in ("master", "chief", "launcher") for role in told), pod["metadata"][
+    roles = (labels.get(f"{PREFIX}replica-type"), labels.get(f"{PREFIX}job-role"))
+    return not any(role in ("master", "chief", "launcher") for role in roles), pod["metadata"][
         "name"
     ]
 
@@ -187,7 +187,7 @@ def set_condition(status: Object, kind: str, reason: str, message: str, now: str
     kept = [each for each in status["conditions"] if each["type"] != kind]
     if kind in ("Succeeded", "Failed"):
         kept = [each | ({"status": "False"} if each["type"] == "Running" else {}) for each in kept]
-    told = {
+    condition = {
         "type": kind,
         "status": "True",
         "reason": reason,
@@ -199,8 +199,8 @@ def set_condition(status: Object, kind: str, reason: str, message: str, now: str
         and "jobsStatus" not in status
         and "active" not in status
     ):
-        told["lastUpdateTime"] = now
-    status["conditions"] = [*kept, told]
+        condition["lastUpdateTime"] = now
+    status["conditions"] = [*kept, condition]
 
 
 def of_template(template: Object, labels: Object, policy: str) -> Object:

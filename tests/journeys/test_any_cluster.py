@@ -62,8 +62,8 @@ def moves(workload: Workload, attempt: int = 1) -> list[str]:
 
 def line(workload: Workload, travel: Journey) -> str:
     """The line of a log that tells why it failed."""
-    told = diagnose_workload(workload, travel.by)
-    return told.line if told else ""
+    diagnosis = diagnose_workload(workload, travel.by)
+    return diagnosis.line if diagnosis else ""
 
 
 def said_by(workload: Workload) -> list[str]:
@@ -91,12 +91,12 @@ def test_it_is_queued_starts_runs_and_completes_and_runs_again(
         )
     travel.standin.stage = Stage.DONE
     travel.until_status(workload, Status.COMPLETED)
-    told = moves(workload)
-    assert (told[0], told[-1]) == ("Creating", "Completed")
+    statuses = moves(workload)
+    assert (statuses[0], statuses[-1]) == ("Creating", "Completed")
     assert workload.ended_at is not None
     if travel.place.pods:
         travel.until(
-            workload, lambda: any("hello from the pod" in said for said in said_by(workload))
+            workload, lambda: any("hello from the pod" in text for text in said_by(workload))
         )
     else:
         # Who would wait for a kubelet that is not there goes on after a while.
@@ -130,13 +130,15 @@ def test_one_that_fails_says_which_pod_did(framework: Framework | None, travel: 
         travel.standin.stage = Stage.BROKEN
     travel.until_status(workload, Status.FAILED)
     travel.until(workload, lambda: Pod.objects.filter(workload=workload, phase="Failed").exists())
-    told = diagnose_workload(workload, travel.by)
-    assert told is not None
-    assert told.pod is not None
-    assert told.pod.phase == "Failed"
-    title = build_pod_view(told.pod.data).title
-    assert title.lower() in told.sentence.lower() or told.sentence.startswith("The pod failed")
-    assert f"exit code {CODE}" in told.sentence
+    diagnosis = diagnose_workload(workload, travel.by)
+    assert diagnosis is not None
+    assert diagnosis.pod is not None
+    assert diagnosis.pod.phase == "Failed"
+    title = build_pod_view(diagnosis.pod.data).title
+    assert title.lower() in diagnosis.sentence.lower() or diagnosis.sentence.startswith(
+        "The pod failed"
+    )
+    assert f"exit code {CODE}" in diagnosis.sentence
     if travel.place.pods:
         travel.until(workload, lambda: "no such data" in line(workload, travel))
 

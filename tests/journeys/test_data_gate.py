@@ -69,8 +69,8 @@ class Slow:
     @property
     def prepared(self) -> int:
         """Units that are prepared, as REST says; -1 where nothing is being prepared."""
-        told = self.whole["dataDelivery"]
-        return -1 if told is None else int(told["preparedUnits"])
+        delivery = self.whole["dataDelivery"]
+        return -1 if delivery is None else int(delivery["preparedUnits"])
 
     def pods(self) -> list[Object]:
         """Its pods in the cluster, data workers among them."""

@@ -191,9 +191,9 @@ def test_a_training_that_may_not_form_anew_again_fails_and_says_why(stage: Elast
         training.wait_for_world(4, STARTED)
         training.delete_pod("worker-2")
         training.wait_for_phase("Failed", RESUMED)
-        told = training.whole
+        workload = training.whole
         why = "more often than PET_MAX_RESTARTS allows (ranks lost: 1, ranks that came: 0)"
-        assert why in str(told["diagnosis"]), told
+        assert why in str(workload["diagnosis"]), workload
     finally:
         training.remove()
 

@@ -34,5 +34,5 @@ def test_the_walk_by_curl_runs_to_its_end(tmp_path: Path) -> None:
             ["bash", "-c", script], env=given, capture_output=True, text=True, timeout=300
         )
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-    for shown in ("dist-train1-master-0", "dist-train1-worker-1", "Completed", "step"):
-        assert shown in done.stdout, f"{shown} is not in:\n{done.stdout[-4000:]}"
+    for text in ("dist-train1-master-0", "dist-train1-worker-1", "Completed", "step"):
+        assert text in done.stdout, f"{text} is not in:\n{done.stdout[-4000:]}"

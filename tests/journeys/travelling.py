@@ -118,11 +118,11 @@ class Journey:
         try:
             eventually(is_so, PATIENCE)
         except AssertionError as error:
-            told = list(
+            events = list(
                 Event.objects.filter(workload=workload).values_list("kind", "new", "reason", "text")
             )
             raise AssertionError(
-                f"{workload.status} ({workload.reason or workload.trouble}): {error}; {told}"
+                f"{workload.status} ({workload.reason or workload.trouble}): {error}; {events}"
             ) from error
         return workload
 

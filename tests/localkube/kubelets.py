@@ -78,13 +78,13 @@ class Machine:
 
     def events(self, name: str = "p") -> list[tuple[str, str]]:
         """Return reason and message of the events about a pod, in their order."""
-        told = [
+        pod_events = [
             event
             for event in self.objects.list(EVENTS, TEAM)
             if event["involvedObject"]["name"] == name
         ]
-        told.sort(key=lambda event: int(event["metadata"]["name"].rsplit(".", 1)[1], 16))
-        return [(event["reason"], event["message"]) for event in told]
+        pod_events.sort(key=lambda event: int(event["metadata"]["name"].rsplit(".", 1)[1], 16))
+        return [(event["reason"], event["message"]) for event in pod_events]
 
     async def until(self, look: Callable[[], T]) -> T:
         """Wait until `look` returns something true, and return it."""

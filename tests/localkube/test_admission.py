@@ -81,12 +81,12 @@ def test_a_bad_quantity_does_not_decode_as_recorded() -> None:
 def test_a_wrong_type_is_named_as_go_names_it(
     resource: Resource, obj: dict[str, Any], text: str
 ) -> None:
-    kind, said = resource.kind, text.replace(" -> ", " into Go struct field ")
-    decoder = "" if said.startswith("illegal") else "json: cannot unmarshal "
+    kind, cause = resource.kind, text.replace(" -> ", " into Go struct field ")
+    decoder = "" if cause.startswith("illegal") else "json: cannot unmarshal "
     message = resources.find_decode_error(resource, obj)
     assert (
         message
-        == f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {decoder}{said}'
+        == f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {decoder}{cause}'
     )
 
 

@@ -45,8 +45,8 @@ def eventually_answers(server: ApiServer, path: str) -> bool:
 def test_beyond_the_bound_a_stream_is_refused_until_another_ends(
     small: ApiServer, path: str
 ) -> None:
-    held = [small.connect() for _ in range(2)]
-    for connection in held:
+    connections = [small.connect() for _ in range(2)]
+    for connection in connections:
         assert small.send(connection, "GET", path).status == 200
     refused = small.get(path)
     assert (refused.status, refused.json["reason"], refused.headers["retry-after"]) == (
@@ -54,7 +54,7 @@ def test_beyond_the_bound_a_stream_is_refused_until_another_ends(
         "TooManyRequests",
         "1",
     )
-    for connection in held:
+    for connection in connections:
         connection.close()
     assert eventually_answers(small, path)
 
@@ -73,7 +73,7 @@ def start_request(server: ApiServer) -> socket.socket:
 
 
 def test_beyond_the_bound_a_request_is_refused_until_another_ends(small: ApiServer) -> None:
-    held = [start_request(small) for _ in range(2)]
+    connections = [start_request(small) for _ in range(2)]
     deadline = time.monotonic() + DEADLINE
     while (refused := small.get(PODS)).status != 429 and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -82,15 +82,15 @@ def test_beyond_the_bound_a_request_is_refused_until_another_ends(small: ApiServ
         "Status",
         "1",
     )
-    for connection in held:
+    for connection in connections:
         connection.close()
     assert eventually_answers(small, PODS)
 
 
 def test_streams_do_not_count_as_requests(small: ApiServer) -> None:
-    held = [small.connect() for _ in range(2)]
-    for connection in held:
+    connections = [small.connect() for _ in range(2)]
+    for connection in connections:
         small.send(connection, "GET", f"{PODS}?watch=1&timeoutSeconds=60")
     assert small.get(PODS).status == 200
-    for connection in held:
+    for connection in connections:
         connection.close()

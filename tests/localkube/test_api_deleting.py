@@ -208,8 +208,8 @@ def test_an_eviction_keeps_its_preconditions(api: ApiServer) -> None:
     for condition in ({"uid": "another"}, {"resourceVersion": "1"}):
         assert evict(api, "p", {"preconditions": condition}).json["reason"] == "Conflict"
     assert api.get(f"{PODS}/p").json == made
-    held = {"uid": uid(made), "resourceVersion": made["metadata"]["resourceVersion"]}
-    assert evict(api, "p", {"preconditions": held, "gracePeriodSeconds": 7}).status == 201
+    preconditions = {"uid": uid(made), "resourceVersion": made["metadata"]["resourceVersion"]}
+    assert evict(api, "p", {"preconditions": preconditions, "gracePeriodSeconds": 7}).status == 201
     assert api.get(f"{PODS}/p").json["metadata"]["deletionGracePeriodSeconds"] == 7
 
 

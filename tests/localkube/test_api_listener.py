@@ -85,9 +85,9 @@ def test_one_connection_serves_many_requests(api: ApiServer) -> None:
 def test_beyond_the_bound_a_connection_is_closed_at_once_and_others_are_served(
     hasty: ApiServer,
 ) -> None:
-    held = [open_connection(hasty) for _ in range(5)]
+    connections = [open_connection(hasty) for _ in range(5)]
     assert is_closed_by_server(open_connection(hasty))
-    for connection in held:
+    for connection in connections:
         connection.close()
     assert wait_until_drained(hasty)
     assert hasty.get(PODS).status == 200

@@ -53,13 +53,13 @@ def client(server: LocalKube) -> Iterator[Api]:
 @pytest.fixture(autouse=True)
 def alive(server: LocalKube) -> Iterator[None]:
     """After each test the same process still answers, without an unexpected error in its log."""
-    pid, said = server.pid, len(server.log)
+    pid, log_length = server.pid, len(server.log)
     yield
     client = Api.from_kubeconfig(server.kubeconfig)
     eventually(lambda: answers(client), within=90)
     client.close()
     assert server.pid == pid
-    assert "Traceback" not in server.log[said:]
+    assert "Traceback" not in server.log[log_length:]
 
 
 def answers(client: Api) -> bool:

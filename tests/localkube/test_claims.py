@@ -69,8 +69,8 @@ def test_a_claim_that_no_class_can_meet_waits_and_says_why(
     )
     stage.create(PERSISTENTVOLUMECLAIMS, claim(storageClassName=wanted))
     assert stage.get(PERSISTENTVOLUMECLAIMS, "data")["status"] == {"phase": "Pending"}
-    ((_, told, message),) = stage.events("PersistentVolumeClaim")
-    assert told == reason
+    ((_, event_reason, message),) = stage.events("PersistentVolumeClaim")
+    assert event_reason == reason
     assert text in message
 
 

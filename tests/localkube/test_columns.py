@@ -190,13 +190,13 @@ def test_a_node_shows_its_state_roles_and_addresses() -> None:
     _, node = load_exchange("node/node")
     node["spec"]["unschedulable"] = True
     node["metadata"]["labels"]["node-role.kubernetes.io/worker"] = ""
-    shown = cells(NODES, node)
-    assert (shown["Status"], shown["Roles"], shown["Internal-IP"]) == (
+    row = cells(NODES, node)
+    assert (row["Status"], row["Roles"], row["Internal-IP"]) == (
         "Ready,SchedulingDisabled",
         "worker",
         "127.0.0.1",
     )
-    assert (shown["External-IP"], shown["Version"]) == ("<none>", "v1.34.0")
+    assert (row["External-IP"], row["Version"]) == ("<none>", "v1.34.0")
     assert cells(NODES, load_exchange("node/node-not-ready")[1])["Status"] == "NotReady"
 
 
@@ -223,9 +223,9 @@ def test_a_job_shows_how_far_it_is() -> None:
         "spec": spec,
         "status": {"succeeded": 1, "startTime": ago(seconds=90)},
     }
-    shown = cells(JOBS, job)
-    assert (shown["Status"], shown["Completions"], shown["Duration"]) == ("Running", "1/3", "90s")
-    assert (shown["Containers"], shown["Images"], shown["Selector"]) == ("a", "x", "k=v")
+    row = cells(JOBS, job)
+    assert (row["Status"], row["Completions"], row["Duration"]) == ("Running", "1/3", "90s")
+    assert (row["Containers"], row["Images"], row["Selector"]) == ("a", "x", "k=v")
     job["status"]["conditions"] = [
         {"type": "SuccessCriteriaMet", "status": "True"},
         {"type": "Complete", "status": "True"},
@@ -239,8 +239,8 @@ def test_a_service_shows_its_ports() -> None:
         "clusterIP": "None",
         "ports": [{"port": 80, "protocol": "TCP"}, {"port": 81, "nodePort": 30081}],
     }
-    shown = cells(SERVICES, {"metadata": {"name": "s"}, "spec": spec})
-    assert (shown["Cluster-IP"], shown["External-IP"], shown["Port(s)"], shown["Selector"]) == (
+    row = cells(SERVICES, {"metadata": {"name": "s"}, "spec": spec})
+    assert (row["Cluster-IP"], row["External-IP"], row["Port(s)"], row["Selector"]) == (
         "None",
         "<none>",
         "80/TCP,81:30081/TCP",

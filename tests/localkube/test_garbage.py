@@ -65,8 +65,8 @@ def test_an_owner_is_known_by_its_uid_not_its_name(stage: Stage) -> None:
 
 
 def test_owners_that_vanished_while_nobody_watched_are_found_at_the_start(stage: Stage) -> None:
-    gone = owner(stage, "gone")
-    create_owned(stage, "left", gone)
+    old_owner = owner(stage, "gone")
+    create_owned(stage, "left", old_owner)
     stage.loop.stop()
     stage.objects.delete(SECRETS, SPACE, "gone")
     stage.store.close()

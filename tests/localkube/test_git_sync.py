@@ -174,13 +174,13 @@ class Door(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def door() -> Iterator[tuple[str, list[str]]]:
     """Its address without the scheme, and the Authorization headers that came."""
-    seen: list[str] = []
+    authorizations: list[str] = []
     with http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), type("Own", (Door,), {"seen": seen})
+        ("127.0.0.1", 0), type("Own", (Door,), {"seen": authorizations})
     ) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"127.0.0.1:{server.server_address[1]}", seen
+        yield f"127.0.0.1:{server.server_address[1]}", authorizations
         server.shutdown()
         thread.join()
 
@@ -188,7 +188,7 @@ def door() -> Iterator[tuple[str, list[str]]]:
 def test_name_and_password_are_sent_and_in_no_line_of_the_log(
     tmp_path: Path, door: tuple[str, list[str]]
 ) -> None:
-    address, seen = door
+    address, authorizations = door
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     done = sync(
         tmp_path / "git",
@@ -197,7 +197,7 @@ def test_name_and_password_are_sent_and_in_no_line_of_the_log(
         PASSWORD_FILE=str(tmp_path / "password"),
     )
     assert done.returncode == 1
-    assert f"Basic {base64.b64encode(f'alice:{PASSWORD}'.encode()).decode()}" in seen
+    assert f"Basic {base64.b64encode(f'alice:{PASSWORD}'.encode()).decode()}" in authorizations
     assert "could not be had" in done.stderr
     assert PASSWORD not in done.stdout + done.stderr
 

@@ -125,19 +125,19 @@ def test_the_versions_are_known(kubectl: Kubectl) -> None:
 def test_nodes_pods_and_jobs_are_shown_together(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", given=training())
     eventually(lambda: "job-master-0" in kubectl("get", "pods"))
-    shown = kubectl("get", "nodes,pods,pytorchjobs", "-A", "-o", "wide")
-    assert re.search(r"NAME +STATUS +ROLES +AGE +VERSION +INTERNAL-IP", shown)
-    assert re.search(r"node/localkube +Ready", shown)
-    assert re.search(r"NAMESPACE +NAME +READY +STATUS +RESTARTS +AGE +IP +NODE", shown)
-    assert re.search(rf"{kubectl.namespace} +pod/job-master-0 +\d/1 ", shown)
-    assert re.search(rf"{kubectl.namespace} +pytorchjob.kubeflow.org/job +\w+", shown)
+    output = kubectl("get", "nodes,pods,pytorchjobs", "-A", "-o", "wide")
+    assert re.search(r"NAME +STATUS +ROLES +AGE +VERSION +INTERNAL-IP", output)
+    assert re.search(r"node/localkube +Ready", output)
+    assert re.search(r"NAMESPACE +NAME +READY +STATUS +RESTARTS +AGE +IP +NODE", output)
+    assert re.search(rf"{kubectl.namespace} +pod/job-master-0 +\d/1 ", output)
+    assert re.search(rf"{kubectl.namespace} +pytorchjob.kubeflow.org/job +\w+", output)
 
 
 def test_the_resources_are_listed(kubectl: Kubectl) -> None:
-    shown = kubectl("api-resources")
-    assert re.search(r"^pods +po +v1 +true +Pod$", shown, re.MULTILINE)
-    assert re.search(r"^pytorchjobs +kubeflow.org/v1 +true +PyTorchJob$", shown, re.MULTILINE)
-    assert re.search(r"^queues +scheduling.run.ai/v2 +false +Queue$", shown, re.MULTILINE)
+    output = kubectl("api-resources")
+    assert re.search(r"^pods +po +v1 +true +Pod$", output, re.MULTILINE)
+    assert re.search(r"^pytorchjobs +kubeflow.org/v1 +true +PyTorchJob$", output, re.MULTILINE)
+    assert re.search(r"^queues +scheduling.run.ai/v2 +false +Queue$", output, re.MULTILINE)
     assert "kubeflow.org/v1" in kubectl("api-versions").split()
 
 
@@ -240,14 +240,14 @@ def test_changes_are_watched(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", given=script("sleep 1"))
     with kubectl.popen("get", "pods", "--watch") as watching:
         assert watching.stdout is not None
-        seen = [next(watching.stdout)]
+        lines = [next(watching.stdout)]
         for line in watching.stdout:
-            seen.append(line)
+            lines.append(line)
             if "Completed" in line:
                 break
         watching.kill()
-    assert re.match(r"NAME +READY +STATUS +RESTARTS +AGE$", seen[0])
-    assert all(re.match(r"pod +\d/1 +\w+ +0 +\d+s$", line) for line in seen[1:])
+    assert re.match(r"NAME +READY +STATUS +RESTARTS +AGE$", lines[0])
+    assert all(re.match(r"pod +\d/1 +\w+ +0 +\d+s$", line) for line in lines[1:])
 
 
 def test_a_log_is_shown_and_followed(kubectl: Kubectl) -> None:
@@ -271,8 +271,8 @@ def test_a_log_is_shown_and_followed(kubectl: Kubectl) -> None:
 def test_logs_are_shown_by_label(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", given=training(text="echo rank $RANK"))
     kubectl("wait", "--for=condition=Succeeded", "pytorchjob/job", "--timeout=60s")
-    shown = kubectl("logs", "--selector=training.kubeflow.org/job-name=job", "--prefix")
-    assert "[pod/job-master-0/pytorch] rank 0" in shown
+    output = kubectl("logs", "--selector=training.kubeflow.org/job-name=job", "--prefix")
+    assert "[pod/job-master-0/pytorch] rank 0" in output
 
 
 def test_deleting_waits_for_the_end(kubectl: Kubectl) -> None:
@@ -306,8 +306,8 @@ def test_pods_are_deleted_by_force(kubectl: Kubectl) -> None:
 def test_everything_of_a_kind_is_deleted(kubectl: Kubectl) -> None:
     for name in ("a", "b"):
         kubectl("create", "configmap", name)
-    shown = kubectl("delete", "configmaps", "a", "b")
-    assert shown == 'configmap "a" deleted\nconfigmap "b" deleted\n'
+    output = kubectl("delete", "configmaps", "a", "b")
+    assert output == 'configmap "a" deleted\nconfigmap "b" deleted\n'
     kubectl("create", "-f", "-", given=pod("gated"))
     assert kubectl("delete", "pods", "--all") == 'pod "gated" deleted\n'
 
@@ -315,9 +315,9 @@ def test_everything_of_a_kind_is_deleted(kubectl: Kubectl) -> None:
 def test_events_tell_the_story_of_a_pod(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", given=script("exit 0"))
     kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/pod", "--timeout=30s")
-    shown = kubectl("get", "events", "--field-selector=involvedObject.name=pod")
-    assert re.search(r"LAST SEEN +TYPE +REASON +OBJECT +MESSAGE", shown)
-    assert re.search(r"Normal +Scheduled +pod/pod", shown)
+    output = kubectl("get", "events", "--field-selector=involvedObject.name=pod")
+    assert re.search(r"LAST SEEN +TYPE +REASON +OBJECT +MESSAGE", output)
+    assert re.search(r"Normal +Scheduled +pod/pod", output)
     assert "Started" in kubectl("events", "--for=pod/pod")
 
 
@@ -422,8 +422,8 @@ def test_forms_of_output(kubectl: Kubectl) -> None:
     )
     assert kubectl("get", "pods", "-o", "name") == "pod/gated\n"
     assert kubectl("get", "pods", "-o", "jsonpath={.items[*].metadata.name}") == "gated"
-    shown = kubectl("get", "pods", "-o", "custom-columns=N:.metadata.name,P:.status.phase")
-    assert shown.split() == ["N", "P", "gated", "Pending"]
+    output = kubectl("get", "pods", "-o", "custom-columns=N:.metadata.name,P:.status.phase")
+    assert output.split() == ["N", "P", "gated", "Pending"]
     assert re.search(
         r"gated +0/1 +SchedulingGated +0", kubectl("get", "pods", "--sort-by=.metadata.name")
     )
@@ -438,8 +438,8 @@ def test_pages_are_put_together(kubectl: Kubectl) -> None:
 
 
 def test_dry_runs_on_the_server(kubectl: Kubectl) -> None:
-    shown = kubectl("apply", "-f", "-", "--dry-run=server", given=pytorchjob("dry"))
-    assert shown == "pytorchjob.kubeflow.org/dry created (server dry run)\n"
+    output = kubectl("apply", "-f", "-", "--dry-run=server", given=pytorchjob("dry"))
+    assert output == "pytorchjob.kubeflow.org/dry created (server dry run)\n"
     assert "not found" in kubectl.refused("get", "pytorchjob", "dry")
     kubectl("create", "-f", "-", given=pod())
     assert (

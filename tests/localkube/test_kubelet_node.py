@@ -81,11 +81,11 @@ def test_without_devices_there_is_no_such_resource(idle: Machine) -> None:
 
 def test_the_node_has_a_real_nodes_conditions(idle: Machine) -> None:
     report_node(idle, []).register()
-    told = {
+    conditions = {
         entry["type"]: (entry["status"], entry["reason"])
         for entry in get_node(idle)["status"]["conditions"]
     }
-    assert told == {
+    assert conditions == {
         "Ready": ("True", "KubeletReady"),
         "MemoryPressure": ("False", "KubeletHasSufficientMemory"),
         "DiskPressure": ("False", "KubeletHasNoDiskPressure"),

@@ -171,9 +171,9 @@ def test_since_finds_its_place_in_a_large_file(tmp_path: Path) -> None:
 
 def test_timestamps_stand_before_every_line_once(tmp_path: Path) -> None:
     write(tmp_path, b"a\n" + b"b" * 40_000 + b"\nc\n")
-    got = read_log(tmp_path, timestamps=True).split(b"\n")
-    assert [line[31:] for line in got] == [b"a", b"b" * 40_000, b"c", b""]
-    assert all(line[29:31] == b"Z " for line in got[:-1])
+    log_lines = read_log(tmp_path, timestamps=True).split(b"\n")
+    assert [line[31:] for line in log_lines] == [b"a", b"b" * 40_000, b"c", b""]
+    assert all(line[29:31] == b"Z " for line in log_lines[:-1])
 
 
 def test_carriage_returns_do_not_end_lines(tmp_path: Path) -> None:
@@ -217,8 +217,8 @@ def test_follow_crosses_rotation_without_losing_or_doubling_a_line(tmp_path: Pat
         lambda: writer.write_output(b"".join(b"line %d\n" % next(numbers) for _ in range(20)))
         for _ in range(50)
     ]
-    got = follow(tmp_path, [*steps, writer.close])
-    assert got == b"".join(b"line %d\n" % i for i in range(1_000))
+    output = follow(tmp_path, [*steps, writer.close])
+    assert output == b"".join(b"line %d\n" % i for i in range(1_000))
     assert len(list_positions(str(tmp_path))) > 50
 
 
@@ -237,7 +237,7 @@ def test_follow_begins_before_the_first_output(tmp_path: Path) -> None:
 def test_a_follower_keeps_the_file_it_reads_and_is_told_what_it_missed(tmp_path: Path) -> None:
     writer = LogWriter(str(tmp_path), 1_000, 2)
     rush = b"".join(b"rush %d\n" % i for i in range(1_000))
-    got = follow(
+    output = follow(
         tmp_path,
         [
             lambda: writer.write_output(b"first\n"),
@@ -246,8 +246,8 @@ def test_a_follower_keeps_the_file_it_reads_and_is_told_what_it_missed(tmp_path:
             writer.close,
         ],
     )
-    first, *_, last, _ = got.split(b"\n")
-    notes = [line for line in got.split(b"\n") if line.startswith(b"[localkube: ")]
+    first, *_, last, _ = output.split(b"\n")
+    notes = [line for line in output.split(b"\n") if line.startswith(b"[localkube: ")]
     assert (first, last, len(notes)) == (b"first", b"rush 999", 1)
     assert notes[0].endswith(b" bytes of log were rotated away before they were read]")
 
@@ -271,10 +271,10 @@ def test_what_a_full_disk_refuses_is_dropped_and_told(tmp_path: Path, room: int)
             writer.write_output(b"lost or not %d\n" % i)
     writer.write_output(b"after\n")
     writer.close()
-    got = read_log(tmp_path).split(b"\n")
+    log_lines = read_log(tmp_path).split(b"\n")
     kept = room // 47  # an entry of these has 47 bytes
     dropped = (10 - kept) * 47
-    assert got == [
+    assert log_lines == [
         *(b"lost or not %d" % i for i in range(kept)),
         b"[localkube: %d bytes of log were dropped: file too large]" % dropped,
         b"after",

@@ -128,8 +128,8 @@ def test_a_failing_key_is_logged_and_tried_again_later_and_later(
 
     with caplog.at_level(logging.ERROR):
         asyncio.run(asyncio.wait_for(scenario(), 10))
-    told = "watcher could not reconcile team/bad: bad luck; next try in {} s"
-    assert caplog.messages == [told.format(pause) for pause in ("0.1", "0.2", "0.4")]
+    message = "watcher could not reconcile team/bad: bad luck; next try in {} s"
+    assert caplog.messages == [message.format(pause) for pause in ("0.1", "0.2", "0.4")]
 
 
 def test_others_get_their_turn_while_there_is_much_to_do(stage: Stage) -> None:

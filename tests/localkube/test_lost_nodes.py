@@ -341,15 +341,17 @@ def test_pods_of_a_node_that_is_gone_are_removed_after_its_quarantine(stage: Sta
     run_pod(stage, "p", "b")
     run_pod(stage, "held", "b", annotations={HOLD_ANNOTATION: "true"})
     run_pod(stage, "stray", "never-there")
-    seen: list[Object] = []
-    stage.objects.subscribe(PODS, lambda change: seen.append(change.record.decode()))
+    pod_versions: list[Object] = []
+    stage.objects.subscribe(PODS, lambda change: pod_versions.append(change.record.decode()))
     stage.delete(NODES, "b")
     kubelets.names.remove("b")
     kubelets.pass_time(QUARANTINE_SECONDS - 1)
     assert set(stage.names(PODS)) == {"p", "held", "stray"}
     kubelets.pass_time(1)
     assert stage.names(PODS) == ["held"]
-    failed = next(pod for pod in seen if name_of(pod) == "p" and pod["status"]["phase"] == "Failed")
+    failed = next(
+        pod for pod in pod_versions if name_of(pod) == "p" and pod["status"]["phase"] == "Failed"
+    )
     target = find_condition(failed["status"]["conditions"], "DisruptionTarget") or {}
     assert (target["reason"], target["message"]) == (
         "DeletionByPodGC",

@@ -48,9 +48,9 @@ def test_a_command_runs_in_the_named_workers_pod(tmp_path: Path) -> None:
                 kubelet.submit(worker(name))
             kubelet.submit(launcher(script))
             assert (await kubelet.finished("j-launcher-x"))["phase"] == "Succeeded"
-            said = await kubelet.log("j-launcher-x")
-            assert "the command in j-worker-1 ended with exit code 7" in said
-            assert said.endswith("code 7\n")
+            log = await kubelet.log("j-launcher-x")
+            assert "the command in j-worker-1 ended with exit code 7" in log
+            assert log.endswith("code 7\n")
             home = tmp_path / "m" / "pods" / kubelet.pod("j-worker-1")["metadata"]["uid"] / "_home"
             assert f"j-worker-1 in {home}" in await kubelet.log("j-worker-1", "mpi")
             assert "j-worker-1" not in await kubelet.log("j-worker-0", "mpi")
@@ -71,10 +71,10 @@ def test_a_worker_that_is_killed_takes_its_ranks_along_and_the_launcher_hears_of
             await kubelet.logged("started", "j-worker-0", "mpi")
             kubelet.delete("j-worker-0", grace=0)
             await kubelet.finished("j-launcher-x")
-            said = await kubelet.log("j-launcher-x")
-            assert "mpi-rsh: the worker pod j-worker-0 has ended\n" in said
+            log = await kubelet.log("j-launcher-x")
+            assert "mpi-rsh: the worker pod j-worker-0 has ended\n" in log
             # The script ends well, as mpirun does; the container does not.
-            assert said.endswith(
+            assert log.endswith(
                 "code 255\nmpi-launch: the run lost j-worker-0, whatever its exit code 0 says\n"
             )
             assert kubelet.status("j-launcher-x")["phase"] == "Failed"

@@ -99,8 +99,8 @@ def test_every_node_has_its_device(kubectl: Kubectl) -> None:
 
 def test_a_drained_node_hands_its_pods_to_another(kubectl: Kubectl) -> None:
     node = run_job(kubectl)["job-worker-0"]
-    shown = kubectl("drain", node, "--timeout=60s")
-    assert f"node/{node} drained" in shown
+    output = kubectl("drain", node, "--timeout=60s")
+    assert f"node/{node} drained" in output
     eventually(lambda: is_running_elsewhere(kubectl, "job-worker-0", node), within=180)
     assert "SchedulingDisabled" in kubectl("get", "node", node)
     kubectl("uncordon", node)

@@ -207,7 +207,7 @@ def test_a_pod_sees_the_real_devices_of_its_node(
 
     async def scenario() -> None:
         async with machine(tmp_path / "data", nodes=(None, None)) as here:
-            for number, seen in ((0, "1"), (1, "3")):
+            for number, device in ((0, "1"), (1, "3")):
                 made = pod(
                     shell("echo $CUDA_VISIBLE_DEVICES"),
                     name=f"p{number}",
@@ -216,7 +216,7 @@ def test_a_pod_sees_the_real_devices_of_its_node(
                 )
                 here.submit(made)
                 await here.finished(f"p{number}")
-                assert await here.log(f"p{number}") == f"{seen}\n"
+                assert await here.log(f"p{number}") == f"{device}\n"
 
     asyncio.run(scenario())
 
@@ -243,12 +243,12 @@ def test_a_stopped_kubelet_takes_its_pods_with_it_and_no_other(tmp_path: Path) -
                 await here.running(f"p{number}")
             await here.logged("begun", "p0")
             lost, kept = process_of(here, "p0"), process_of(here, "p1")
-            told = here.status("p0")
+            status = here.status("p0")
             switch(here, "localkube-0", "true")
             await here.until(lambda: not proctree.is_alive(*lost))
             assert proctree.is_alive(*kept)
             await here.until(lambda: not here.host.kubelets["localkube-0"].is_running)
-            assert here.status("p0") == told, "a node without power reports nothing"
+            assert here.status("p0") == status, "a node without power reports nothing"
             lease = here.objects.get(LEASES, "kube-node-lease", "localkube-0")
             with pytest.raises(ApiError, match="kubelet of node localkube-0 does not answer"):
                 await here.log("p0")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,6 @@ def test_a_new_object_gets_what_only_the_server_may_set(objects: Objects) -> Non
     sent = pod()
     sent["metadata"] |= {
         "uid": "mine",
-        "resourceVersion": "7",
         "generation": 9,
         "creationTimestamp": "2001-01-01T00:00:00Z",
     }
@@ -145,9 +145,9 @@ def test_status_and_spec_are_written_apart(objects: Objects) -> None:
 
 
 def test_a_finalizer_holds_what_is_deleted_until_it_is_taken_off(objects: Objects) -> None:
-    held = pod()
-    held["metadata"]["finalizers"] = ["example.com/hold"]
-    objects.create(PODS, "a", held)
+    pod_object = pod()
+    pod_object["metadata"]["finalizers"] = ["example.com/hold"]
+    objects.create(PODS, "a", pod_object)
     assert not objects.delete(PODS, "a", "p").is_removed
     with pytest.raises(ApiError, match="object is being deleted"):
         objects.create(PODS, "a", pod())
@@ -221,6 +221,53 @@ def test_a_priority_class_gives_its_value(objects: Objects) -> None:
     with pytest.raises(ApiError, match="no PriorityClass with name nothing was found") as error:
         objects.create(PODS, "a", pod("q", priorityClassName="nothing"))
     assert error.value.code == 403
+
+
+def test_the_default_priority_class_is_that_of_pods_that_name_none(objects: Objects) -> None:
+    before = objects.create(PODS, "a", pod("before"))["spec"]
+    assert (before["priority"], before["preemptionPolicy"]) == (0, "PreemptLowerPriority")
+    default = {
+        "metadata": {"name": "usual"},
+        "value": 20,
+        "globalDefault": True,
+        "preemptionPolicy": "Never",
+    }
+    objects.create(PRIORITYCLASSES, "", default)
+    spec = objects.create(PODS, "a", pod())["spec"]
+    assert (spec["priorityClassName"], spec["priority"]) == ("usual", 20)
+    assert spec["preemptionPolicy"] == "Never"
+
+
+def test_there_is_one_default_priority_class(objects: Objects) -> None:
+    first, second = (
+        {"metadata": {"name": name}, "value": 1, "globalDefault": True} for name in "xy"
+    )
+    objects.create(PRIORITYCLASSES, "", first)
+    with pytest.raises(ApiError, match="PriorityClass x is already marked as default") as error:
+        objects.create(PRIORITYCLASSES, "", second)
+    assert get_code_and_reason(error) == (403, "Forbidden")
+    objects.create(PRIORITYCLASSES, "", second | {"globalDefault": False})
+    with pytest.raises(ApiError, match="Only one default can exist"):
+        objects.modify(PRIORITYCLASSES, "", "y", lambda obj: obj.update(globalDefault=True))
+    objects.modify(PRIORITYCLASSES, "", "x", lambda obj: obj.update(description="still"))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"priority": 5}, r"integer value of priority \(5\) .* computed 0 from"),
+        ({"preemptionPolicy": "Never"}, r"string value of PreemptionPolicy \(Never\) must not"),
+        ({"priority": 5, "priorityClassName": "train"}, r"computed 50 from"),
+    ],
+)
+def test_a_pod_says_no_priority_but_that_of_its_class(
+    objects: Objects, given: dict[str, Any], text: str
+) -> None:
+    objects.create(PRIORITYCLASSES, "", {"metadata": {"name": "train"}, "value": 50})
+    with pytest.raises(ApiError, match=text) as error:
+        objects.create(PODS, "a", pod(**given))
+    assert get_code_and_reason(error) == (403, "Forbidden")
+    objects.create(PODS, "a", pod(priority=50, priorityClassName="train"))
 
 
 def test_unknown_fields_are_reported_or_refused_as_asked(objects: Objects) -> None:

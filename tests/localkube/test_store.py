@@ -54,18 +54,18 @@ def test_a_namespace_is_not_mixed_up_with_one_whose_name_it_begins(store: Store)
 
 
 def test_every_write_raises_the_version_and_is_told_in_order(store: Store) -> None:
-    told: list[Change] = []
-    store.subscribe(PODS, told.append)
+    changes: list[Change] = []
+    store.subscribe(PODS, changes.append)
     start = store.rv
     store.put_object(PODS, build_object("x"))
     store.put_object(PODS, build_object("x", colour="red"))
     store.remove_object(PODS, build_object("x", colour="red"))
-    assert [(c.type, c.record.rv - start) for c in told] == [
+    assert [(c.type, c.record.rv - start) for c in changes] == [
         ("ADDED", 1),
         ("MODIFIED", 2),
         ("DELETED", 3),
     ]
-    assert told[1].previous is told[0].record
+    assert changes[1].previous is changes[0].record
 
 
 def test_a_stored_object_has_neither_kind_nor_version_of_its_own(store: Store) -> None:
@@ -102,8 +102,8 @@ def test_a_version_from_before_the_restart_is_expired(tmp_path: Path) -> None:
 
 def test_a_failed_transaction_leaves_no_trace(store: Store) -> None:
     store.put_object(PODS, build_object("kept", colour="red"))
-    told: list[Change] = []
-    store.subscribe(PODS, told.append)
+    changes: list[Change] = []
+    store.subscribe(PODS, changes.append)
     before = (store.rv, store.object_count, store.total_bytes)
     with pytest.raises(RuntimeError), store.transaction():
         store.put_object(PODS, build_object("new"))
@@ -112,7 +112,7 @@ def test_a_failed_transaction_leaves_no_trace(store: Store) -> None:
         raise RuntimeError
     assert (store.rv, store.object_count, store.total_bytes) == before
     assert [r.labels for r in store.list(PODS)] == [{"colour": "red"}]
-    assert told == []
+    assert changes == []
 
 
 def test_a_full_disk_is_a_clean_refusal_and_the_store_goes_on(tmp_path: Path) -> None:

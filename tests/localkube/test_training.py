@@ -124,8 +124,8 @@ def test_exit_codes_from_128_restart_the_replica(stage: Stage, code: int) -> Non
     assert stage.get(PODS, "j-worker-0")["metadata"]["uid"] != first
     assert changes == ["Restarting", "Running"]
     assert job_conditions(stage) == [CREATED, RUNNING]
-    told = stage.reasons("PyTorchJob")
-    assert told[-3:] == ["ExitedWithCode", "SuccessfulDeletePod", "PyTorchJobRestarting"]
+    reasons = stage.reasons("PyTorchJob")
+    assert reasons[-3:] == ["ExitedWithCode", "SuccessfulDeletePod", "PyTorchJobRestarting"]
 
 
 @pytest.mark.parametrize("code", [1, 3, 127])
@@ -415,8 +415,8 @@ def test_troubles_of_a_pod_are_told_on_the_job_once(stage: Stage) -> None:
             "Running",
             containerStatuses=[{"name": "pytorch", "ready": ready, "state": {"waiting": waiting}}],
         )
-    told = [event for event in stage.events("PyTorchJob") if event[1] == "CrashLoopBackOff"]
-    assert told == [
+    events = [event for event in stage.events("PyTorchJob") if event[1] == "CrashLoopBackOff"]
+    assert events == [
         (
             "Warning",
             "CrashLoopBackOff",

@@ -60,5 +60,5 @@ def sign_on(client: Client, wanted: str = "/projects") -> Any:
 
 def signed_in_as(client: Client) -> str:
     """Return the name of the session's user; "" for nobody."""
-    held = client.session.get("_auth_user_id")
-    return User.objects.get(pk=held).username if held else ""
+    user_id = client.session.get("_auth_user_id")
+    return User.objects.get(pk=user_id).username if user_id else ""

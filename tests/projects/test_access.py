@@ -67,10 +67,12 @@ def test_a_rule_holds_below_its_scope_and_not_beside_it(cast: Cast, level: str) 
     }[level]
     user = User.objects.create(username="new")
     AccessRule.objects.create(user=user, role=L2, **scope.columns)
-    seen = {"tenant": 3, "cluster": 3, "department": 2, "project": 1}[level]
-    assert Project.objects.visible_to(user).count() == seen
+    project_count = {"tenant": 3, "cluster": 3, "department": 2, "project": 1}[level]
+    assert Project.objects.visible_to(user).count() == project_count
     assert is_permitted(user, Verb.CREATE, Entity.WORKLOADS, project_scope(cast.team_a))
-    assert is_permitted(user, Verb.CREATE, Entity.WORKLOADS, project_scope(other)) == (seen == 3)
+    assert is_permitted(user, Verb.CREATE, Entity.WORKLOADS, project_scope(other)) == (
+        project_count == 3
+    )
     assert is_permitted(user, Verb.CREATE, Entity.WORKLOADS, scope)
     assert is_permitted(user, Verb.CREATE, Entity.WORKLOADS) == (level == "tenant")
 
@@ -102,10 +104,10 @@ def test_rights_take_the_same_queries_however_many_rules_there_are(cast: Cast) -
 
     def queries() -> int:
         user = User.objects.get(pk=cast.bob.pk)
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as query_log:
             list(Project.objects.visible_to(user))
             assert is_permitted(user, Verb.CREATE, Entity.WORKLOADS, project_scope(cast.team_b))
-        return len(seen)
+        return len(query_log)
 
     before = queries()
     for number in range(50):

@@ -43,10 +43,10 @@ def test_a_key_is_made_its_secret_shown_once_and_it_does_what_the_person_may(
     page = bob.get("/account").content.decode()
     assert key.client_id in page
     assert secret not in page
-    told = Caller()(
+    answer = Caller()(
         "POST", "/token", {"grantType": "app_token", "AppId": key.client_id, "AppSecret": secret}
     )
-    assert Caller(token=told["accessToken"])("GET", "/workloads") == {"workloads": []}
+    assert Caller(token=answer["accessToken"])("GET", "/workloads") == {"workloads": []}
     assert PersonalKey.objects.get().last_used_at is not None
     assert secret not in str(list(AuditEntry.objects.values()))
 
@@ -114,8 +114,8 @@ def test_an_administrator_sees_somebodys_keys_and_no_secret(alice: Client, cast:
     PersonalKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now().replace(year=2024))
     personal_keys.create_key("of another", owner=cast.vera)
     page = alice.get(f"/users/{cast.bob.pk}/keys").content.decode()
-    for told in ("Access keys of bob", "laptop", key.client_id, "Expired", "2024"):
-        assert told in page
+    for text in ("Access keys of bob", "laptop", key.client_id, "Expired", "2024"):
+        assert text in page
     for hidden in (secret, key.secret_hash, "of another"):
         assert hidden not in page
     assert "No access keys" in alice.get(f"/users/{cast.mallory.pk}/keys").content.decode()
@@ -197,8 +197,13 @@ def test_everybodys_are_listed_over_rest_without_secrets(cast: Cast) -> None:
         ("bob", "laptop"),
     ]
     for narrowed in ("?createdBy=bob&limit=1", f"?clientId={key.client_id}", "?limit=1&offset=1"):
-        [told] = alice("GET", f"{at}{narrowed}")["accessKeys"]
-        assert (told["id"], told["clientId"], told["lastLogin"], told["expiresAt"]) == (
+        [access_key] = alice("GET", f"{at}{narrowed}")["accessKeys"]
+        assert (
+            access_key["id"],
+            access_key["clientId"],
+            access_key["lastLogin"],
+            access_key["expiresAt"],
+        ) == (
             str(key.pk),
             key.client_id,
             None,
@@ -206,8 +211,8 @@ def test_everybodys_are_listed_over_rest_without_secrets(cast: Cast) -> None:
         )
     assert alice("GET", f"{at}?limit=1")["next"] == 1
     assert alice("GET", f"{at}?createdBy=nobody") == {"accessKeys": []}
-    assert secret not in str(told)
-    assert key.secret_hash not in str(told)
+    assert secret not in str(access_key)
+    assert key.secret_hash not in str(access_key)
 
 
 @pytest.mark.parametrize("way", ["page", "rest"])

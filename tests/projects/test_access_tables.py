@@ -110,11 +110,11 @@ def test_pages_follow_one_another_in_any_order(client: Client, cast: Cast) -> No
     users(cast, 120)
     client.force_login(cast.alice)
     for sort in ("user", "-created"):
-        seen: list[str] = []
+        names: list[str] = []
         cursor = ""
         while True:
             listing = client.get("/users", {"sort": sort, "cursor": cursor}).context["listing"]
-            seen += [row.username for row in listing.rows]
+            names += [row.username for row in listing.rows]
             if not (cursor := listing.next):
                 break
-        assert len(seen) == len(set(seen)) == User.objects.count()
+        assert len(names) == len(set(names)) == User.objects.count()

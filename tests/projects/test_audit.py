@@ -191,11 +191,11 @@ def test_an_id_that_is_not_plain_is_replaced(db: None, given: str) -> None:
 
 
 def test_every_answer_has_an_id_of_its_own(cast: Cast) -> None:
-    client, seen = Client(), set()
+    client, request_ids = Client(), set()
     for path in ("/sign-in", "/healthz", "/nowhere", "/static/css/tokens.css", "/api/v1/projects"):
         with closing(client.get(path)) as answer:
-            seen.add(answer["X-Request-ID"])
-    assert len(seen) == 5
+            request_ids.add(answer["X-Request-ID"])
+    assert len(request_ids) == 5
 
 
 def test_under_an_event_loop_too() -> None:

@@ -78,9 +78,9 @@ def test_the_retention_takes_what_is_old_and_says_so(db: None, settings: Any) ->
     for days in (31, 400, 4000):
         an_entry(days)
     forget()
-    told = AuditEntry.objects.get(entity="audit-log")
-    assert (told.event, told.subject, (told.after or {})["entries"]) == ("delete", "Muster", 3)
-    assert set(AuditEntry.objects.values_list("pk", flat=True)) == {*kept, told.pk}
+    entry = AuditEntry.objects.get(entity="audit-log")
+    assert (entry.event, entry.subject, (entry.after or {})["entries"]) == ("delete", "Muster", 3)
+    assert set(AuditEntry.objects.values_list("pk", flat=True)) == {*kept, entry.pk}
     forget()
     assert AuditEntry.objects.count() == 3
 

@@ -106,13 +106,13 @@ def test_it_is_searched_and_narrowed(
 def test_what_no_filter_can_be_narrows_no_page_and_makes_no_file(
     log: Cast, alice: Client, query: str
 ) -> None:
-    shown = alice.get(f"/audit?{query}").content.decode()
-    assert all(name in shown for name in ("mallory", "bob", "alice"))
+    page = alice.get(f"/audit?{query}").content.decode()
+    assert all(name in page for name in ("mallory", "bob", "alice"))
     assert alice.get(f"/audit?{query}&format=csv").status_code == 400
 
 
 def test_the_page_shows_every_column_and_where_things_are(log: Cast, alice: Client) -> None:
-    shown = alice.get("/audit").content.decode()
+    page = alice.get("/audit").content.decode()
     for text in (
         "Date &amp; time",
         "Subject",
@@ -125,17 +125,17 @@ def test_the_page_shows_every_column_and_where_things_are(log: Cast, alice: Clie
         "Request id",
         "Project team-a",
     ):
-        assert text in shown
+        assert text in page
     for text in ("Department research", "Everybody", "203.0.113.7", "req-1", "Failed"):
-        assert text in shown
-    assert 'title="req-1"' in shown
+        assert text in page
+    assert 'title="req-1"' in page
 
 
 def test_an_entry_shows_before_and_after(log: Cast, alice: Client) -> None:
     key = AuditEntry.objects.get(entity="environment").pk
     for headers in ({}, {"HX-Request": "true"}):
-        shown = alice.get(f"/audit/{key}", headers=headers).content.decode()
-        assert ("<html" in shown) is not bool(headers)
+        page = alice.get(f"/audit/{key}", headers=headers).content.decode()
+        assert ("<html" in page) is not bool(headers)
         for text in (
             ">old</del>",
             "&lt;script&gt;new</ins>",
@@ -143,8 +143,8 @@ def test_an_entry_shows_before_and_after(log: Cast, alice: Client) -> None:
             "POST /environments/7/edit",
             "Department research",
         ):
-            assert text in shown
-        assert "<script>new" not in shown
+            assert text in page
+        assert "<script>new" not in page
     assert alice.get(f"/audit/{10**30}").status_code == alice.get("/audit/0").status_code == 404
 
 
@@ -299,9 +299,9 @@ def _add_entries(cast: Cast, number: int) -> None:
 )
 def test_a_thousand_entries_cost_the_same_queries(cast: Cast, alice: Client, path: str) -> None:
     def queries() -> Any:
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as query_log:
             assert alice.get(path).status_code == 200
-        return len(seen)
+        return len(query_log)
 
     _add_entries(cast, 60)
     before = queries()

@@ -136,11 +136,11 @@ def test_a_role_in_a_cluster_leads_into_no_department_by_its_name(
 ) -> None:
     client.force_login(dora)
     given = {"name": "mine", "cluster": str(cast.cluster.pk), "gpu_quota": "1"}
-    told = []
+    messages = []
     for name in ("vision", "nowhere"):
         answer = client.post("/projects/new", given | {"department": name})
         assert answer.status_code == 422
-        told.append(str(answer.context["form"].errors["department"]).replace(name, ""))
+        messages.append(str(answer.context["form"].errors["department"]).replace(name, ""))
         assert (
             edit(
                 client, f"/projects/{cast.team_a.pk}/edit", {"department": name, "gpu_quota": "2"}
@@ -148,7 +148,7 @@ def test_a_role_in_a_cluster_leads_into_no_department_by_its_name(
             == 422
         )
     # One that is hidden is told like one that is not there.
-    assert told[0] == told[1]
+    assert messages[0] == messages[1]
     assert Project.objects.get(pk=cast.team_a.pk).department == cast.research
     assert client.post("/projects/new", given | {"department": "research"}).status_code == 302
 
@@ -312,15 +312,15 @@ def test_its_queues_follow_a_change(
     monkeypatch: pytest.MonkeyPatch,
     django_capture_on_commit_callbacks: Any,
 ) -> None:
-    asked: list[tuple[Any, ...]] = []
+    sent_steps: list[tuple[Any, ...]] = []
     monkeypatch.setattr(
         "console.celery.Step._send",
-        lambda step, ids, seconds=None: asked.append((step.__name__, *ids)),
+        lambda step, ids, seconds=None: sent_steps.append((step.__name__, *ids)),
     )
     client.force_login(cast.alice)
     with django_capture_on_commit_callbacks(execute=True):
         edit(client, department_url(cast, "/edit"), {"name": "research", "gpu_quota": "3"})
-    assert asked == [("provision", cast.team_a.pk), ("provision", cast.team_b.pk)]
+    assert sent_steps == [("provision", cast.team_a.pk), ("provision", cast.team_b.pk)]
 
 
 def test_what_its_projects_have_and_hold_is_added_up(client: Client, cast: Cast) -> None:

@@ -259,10 +259,10 @@ def test_a_rule_cannot_be_put_under_another_name_or_owner(cast: Cast) -> None:
         "scopeType": "project",
         "scopeId": str(cast.team_b.pk),
     }
-    told = Caller(cast.mallory)(
+    answer = Caller(cast.mallory)(
         "POST", "/authorization/access-rules", body | EXTRA | {"project_id": cast.team_a.pk}, 201
     )
-    rule = AccessRule.objects.get(pk=told["id"])
+    rule = AccessRule.objects.get(pk=answer["id"])
     assert (rule.role, rule.project, rule.created_by, rule.user) == (
         VIEWER,
         cast.team_b,
@@ -311,11 +311,11 @@ def token(client_id: str, secret: str, status: int = 200) -> Any:
 
 def test_who_is_deactivated_has_no_keys_and_no_tokens(client: Client, cast: Cast) -> None:
     key, secret = personal_keys.create_key("laptop", owner=cast.bob)
-    got = Caller(token=token(key.client_id, secret)["accessToken"])
-    assert [each["name"] for each in got("GET", "/org-unit/projects")["projects"]] == ["team-a"]
+    caller = Caller(token=token(key.client_id, secret)["accessToken"])
+    assert [each["name"] for each in caller("GET", "/org-unit/projects")["projects"]] == ["team-a"]
     client.force_login(cast.alice)
     client.post(f"/users/{cast.bob.pk}/active", {"active": "0"})
-    got("GET", "/org-unit/projects", status=401)
+    caller("GET", "/org-unit/projects", status=401)
     assert "not right" in token(key.client_id, secret, 403)["message"]
 
 
@@ -343,9 +343,9 @@ def test_an_expired_service_account_gets_no_token_and_is_told_so(cast: Cast) -> 
     account, secret = actions.create_service_account(
         cast.team_a, "old", by=cast.alice, expires_at=timezone.now() + timedelta(seconds=60)
     )
-    told = token(account.client_id, secret)
-    assert told["expiresIn"] <= 60
-    program = Caller(token=told["accessToken"])
+    answer = token(account.client_id, secret)
+    assert answer["expiresIn"] <= 60
+    program = Caller(token=answer["accessToken"])
     program("GET", "/clusters")
     ServiceAccount.objects.update(expires_at=timezone.now() - timedelta(days=1))
     assert "old has expired" in program("GET", "/clusters", status=401)["message"]

@@ -96,10 +96,10 @@ def test_it_ends_by_itself_where_it_may_not_be_any_more(
         role = custom_roles.create("Helpdesk", "", ["users:view", "users:edit"], by=cast.alice)
         granting.grant_role(f"custom:{role.pk}", to=cast.alice, scope=TENANT, by=cast.alice)
         User.objects.filter(pk=cast.alice.pk).update(is_superuser=False)
-    shown = as_bob.get("/workloads/new", follow=True)
-    assert shown.redirect_chain == [("/workloads", 302)]
-    assert "look-as-end" not in shown.content.decode()
-    assert "You look as yourself again" in shown.content.decode()
+    answer = as_bob.get("/workloads/new", follow=True)
+    assert answer.redirect_chain == [("/workloads", 302)]
+    assert "look-as-end" not in answer.content.decode()
+    assert "You look as yourself again" in answer.content.decode()
     # A page that begins a draft did not begin one for who looked.
     assert not Draft.objects.exists()
     assert impersonation.SESSION_USER_KEY not in as_bob.session

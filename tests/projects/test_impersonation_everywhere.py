@@ -74,24 +74,24 @@ def find_changed_tables(before: dict[str, list[str]]) -> list[str]:
 def test_no_address_writes_anything_while_one_looks_as_another(
     world: World, db: None, whom: str
 ) -> None:
-    seen = User.objects.get(username=whom)
+    user = User.objects.get(username=whom)
     # The draft in the addresses is theirs: it would be shown, were it not for looking.
-    type(world.draft).objects.filter(pk=world.draft.pk).update(user=seen)
-    look_as(world, seen)
-    before, wrong, shown = rows(), {}, 0
+    type(world.draft).objects.filter(pk=world.draft.pk).update(user=user)
+    look_as(world, user)
+    before, wrong, success_count = rows(), {}, 0
     for name in PAGES:
         if name in ASYNC:
             status, _ = world.ask(world.cast.alice, "get", name)
         else:
             status = BROWSER.ask(world, world.cast.alice, "get", world.url(name))
         assert status < 500, f"{name} answered {status}"
-        shown += status == 200
+        success_count += status == 200
         if tables := find_changed_tables(before):
             wrong[name], before = tables, rows()
     assert not wrong, (
         f"Mark the views with projects.impersonation.writes, or let them write nothing: {wrong}"
     )
-    assert shown > 50
+    assert success_count > 50
 
 
 def test_what_is_written_would_be_seen(world: World, db: None) -> None:

@@ -74,9 +74,9 @@ def test_the_people_of_a_project_are_pages_with_a_search(cast: Cast, alice: Clie
     for project in (cast.team_a, cast.team_b):
         # What a process asks only once does not count.
         alice.get(f"/projects/{project.pk}")
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as query_log:
             sizes.append(len(alice.get(f"/projects/{project.pk}").content))
-        queries.append(len(seen))
+        queries.append(len(query_log))
     assert sizes[0] < MOST_BYTES
     assert queries[0] == queries[1]
     html = alice.get(f"/projects/{cast.team_a.pk}").content.decode()
@@ -101,9 +101,9 @@ def test_the_people_and_projects_of_a_department_are_pages_with_a_search(
     counts = []
     for prefix in ("person", "other"):
         add_people(cast.research, 600, prefix)
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as queries:
             html = alice.get(address).content.decode()
-        counts.append(len(seen))
+        counts.append(len(queries))
         assert len(html) < MOST_BYTES
     assert counts[0] == counts[1]
     assert "25 of 1200" in html
@@ -324,7 +324,7 @@ def test_the_last_of_many_rules_is_explained_and_shown(cast: Cast, client: Clien
     unknown = client.get("/why", question | {"scope": "Project nothing-like-it"})
     assert unknown.status_code == 422
     assert "There is no such scope that you may see." in unknown.content.decode()
-    whole = client.get("/why", question | {"scope": "Muster as a whole"})
+    whole = client.get("/why", question | {"scope": "Everybody"})
     assert whole.status_code == 200
     account = client.get("/account").content.decode()
     assert len(account) < MOST_BYTES

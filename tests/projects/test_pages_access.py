@@ -43,7 +43,7 @@ def test_an_administrator_sees_every_rule_with_its_subject_role_and_scope(
     alice: Client, cast: Cast
 ) -> None:
     text = body(alice, "/access-rules")
-    for said in (
+    for words in (
         "bob",
         "L1 researcher",
         "Project team-a",
@@ -51,7 +51,7 @@ def test_an_administrator_sees_every_rule_with_its_subject_role_and_scope(
         "Project administrator",
         "Authorized by",
     ):
-        assert said in text
+        assert words in text
 
 
 def test_a_service_account_of_everybody_stands_there_by_its_name(alice: Client, cast: Cast) -> None:

@@ -51,16 +51,16 @@ def test_the_department_is_a_link_for_who_may_look_at_departments(
 
 
 def test_how_many_have_a_role_is_for_who_may_see_access_rules(client: Client, cast: Cast) -> None:
-    told = {}
+    people_counts = {}
     for user in (cast.alice, cast.vera):
         client.force_login(user)
         rows = csv.DictReader(client.get("/projects?format=csv").content.decode().splitlines())
-        told[user] = {row["Project"]: row["People"] for row in rows}["team-a"]
+        people_counts[user] = {row["Project"]: row["People"] for row in rows}["team-a"]
     assert (
-        int(told[cast.alice])
+        int(people_counts[cast.alice])
         == AccessRule.objects.filter(project=cast.team_a, user__is_service=False).count()
     )
-    assert told[cast.vera] == ""
+    assert people_counts[cast.vera] == ""
 
 
 def test_ones_own_roles_are_told_whoever_one_is(client: Client, cast: Cast) -> None:
@@ -72,13 +72,13 @@ def test_ones_own_roles_are_told_whoever_one_is(client: Client, cast: Cast) -> N
     cast.vera.groups.add(group)
     AccessRule.objects.create(user=cast.alice, project=cast.team_a, role=L2)
     AccessRule.objects.create(group=group, project=cast.team_a, custom_role=custom)
-    told = {}
+    roles = {}
     for user in (cast.alice, cast.vera):
         client.force_login(user)
         rows = csv.DictReader(client.get("/projects?format=csv").content.decode().splitlines())
-        told[user] = {row["Project"]: row["Your role"] for row in rows}
-    assert told[cast.alice] == {"team-a": "L2 researcher", "team-b": "From above"}
-    assert told[cast.vera] == {"team-a": "Curator, Viewer"}
+        roles[user] = {row["Project"]: row["Your role"] for row in rows}
+    assert roles[cast.alice] == {"team-a": "L2 researcher", "team-b": "From above"}
+    assert roles[cast.vera] == {"team-a": "Curator, Viewer"}
 
 
 @pytest.mark.parametrize("path", ["", *POSTS])
@@ -176,8 +176,8 @@ def test_an_administrator_of_the_project_sees_people_and_programs_and_no_role_el
     AccessRule.objects.create(user=account.user, project=cast.team_a, custom_role=hidden)
     client.force_login(cast.mallory)
     text = client.get(f"/projects/{cast.team_b.pk}").content.decode()
-    for told in (">mallory</th>", account.client_id, "<div>L2 researcher of "):
-        assert told in text
+    for words in (">mallory</th>", account.client_id, "<div>L2 researcher of "):
+        assert words in text
     # It can be given, and is not told to be the account's.
     assert f"<div>{hidden.name}" not in text
 
@@ -222,13 +222,13 @@ def test_the_same_name_twice_is_told_beside_the_name(client: Client, cast: Cast)
 
 def test_the_number_of_queries_does_not_grow_with_the_accounts(client: Client, cast: Cast) -> None:
     client.force_login(cast.alice)
-    asked = []
+    query_counts = []
     for name in ("nightly", "hourly", "daily"):
         actions.create_service_account(cast.team_a, name, by=cast.alice)
         with CaptureQueriesContext(connection) as queries:
             client.get(address(cast))
-        asked.append(len(queries))
-    assert asked[0] == asked[1] == asked[2] <= 26
+        query_counts.append(len(queries))
+    assert query_counts[0] == query_counts[1] == query_counts[2] <= 26
 
 
 def test_a_project_has_a_name_that_its_namespace_can_have(client: Client, cast: Cast) -> None:

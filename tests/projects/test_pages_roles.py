@@ -47,10 +47,10 @@ def test_the_matrix_shows_every_role_and_every_kind_of_thing(client: Client, cas
 
 def test_custom_roles_are_shown_to_who_may_give_them_only(client: Client, cast: Cast) -> None:
     create_role(cast)
-    for user, shown in ((cast.mallory, True), (cast.vera, False)):
+    for user, is_shown in ((cast.mallory, True), (cast.vera, False)):
         client.force_login(user)
-        assert ("Curator" in text(client, "/roles")) is shown
-        assert ("Curator" in text(client, "/roles?format=csv")) is shown
+        assert ("Curator" in text(client, "/roles")) is is_shown
+        assert ("Curator" in text(client, "/roles?format=csv")) is is_shown
         assert 'href="/roles/new"' not in text(client, "/roles")
 
 
@@ -143,14 +143,14 @@ def test_the_second_of_two_administrators_is_told_what_the_first_changed(
     answer = alice.post(f"/roles/{role.pk}/edit", sent)
     page = answer.content.decode()
     assert answer.status_code == 409
-    for said in (
+    for words in (
         "Description",
         "Keeps things tidy",
         "Was changed first",
         "by alice",
         'value="Custodian"',
     ):
-        assert said in page
+        assert words in page
     again = re.search(r'name="started_from" value="([^"]+)"', page)
     assert again
     assert (

@@ -78,14 +78,14 @@ def test_the_account_says_what_one_may_where_and_by_which_rule(client: Client, c
     granting.grant_role(L2, to=group, scope=department_scope(cast.research), by=cast.alice)
     client.force_login(cast.vera)
     page = client.get("/account").content.decode()
-    for said in (
+    for words in (
         "Department research",
         "L2 researcher",
         "as one of ml-team",
         "Workloads: view, create, edit, delete",
         "Project team-a",
     ):
-        assert said in page
+        assert words in page
 
 
 def test_a_button_that_one_may_not_press_says_why(client: Client, cast: Cast) -> None:
@@ -101,10 +101,10 @@ def test_a_refused_page_and_a_refused_call_say_the_same(client: Client, cast: Ca
     granting.grant_role(VIEWER, to=cast.vera, scope=TENANT, by=cast.alice)
     client.force_login(cast.vera)
     answer = client.get("/users")
-    told = Caller(cast.vera)("GET", "/users", status=403)["message"]
+    message = Caller(cast.vera)("GET", "/users", status=403)["message"]
     assert answer.status_code == 403
-    assert told in answer.content.decode()
-    assert "You may not view users in Muster as a whole" in told
+    assert message in answer.content.decode()
+    assert "You may not view users in the scope Everybody" in message
     assert (
         "Why can&#x27;t I?" in answer.content.decode() or "Why can't I?" in answer.content.decode()
     )

@@ -83,8 +83,8 @@ def test_everything_is_filled_in_and_shown_again(client: Client, cast: Cast) -> 
 def test_a_limit_is_only_stricter_than_the_departments(client: Client, cast: Cast) -> None:
     Department.objects.update(time_limit_seconds=7200)
     client.force_login(cast.alice)
-    told = wrong(edit(client, projects_url(cast), BASE | {"time_limit": "3h"}), "time_limit")
-    assert "3 h is more than the time limit of department research, 2 h" in told
+    error = wrong(edit(client, projects_url(cast), BASE | {"time_limit": "3h"}), "time_limit")
+    assert "3 h is more than the time limit of department research, 2 h" in error
     assert edit(client, projects_url(cast), BASE | {"time_limit": "1h"}).status_code == 302
     assert Project.objects.get(pk=cast.team_a.pk).time_limit == 3600
     edit(client, projects_url(cast), BASE)

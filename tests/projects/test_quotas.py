@@ -38,11 +38,11 @@ def test_a_quota_is_filled_in_as_people_count(client: Client, cast: Cast) -> Non
     assert (team.cpu_quota, team.cpu_limit) == (8, 16)
     assert (team.memory_quota, team.memory_limit) == (10 * GIB, 41 * GIB // 2)
     # The form shows what was typed.
-    shown = client.get(f"/projects/{cast.team_a.pk}/edit").content.decode()
-    assert all(f'value="{value}"' in shown for value in ("1.5", "16", "20.5"))
+    form_page = client.get(f"/projects/{cast.team_a.pk}/edit").content.decode()
+    assert all(f'value="{value}"' in form_page for value in ("1.5", "16", "20.5"))
     page = client.get(f"/projects/{cast.team_a.pk}").content.decode()
-    for told in ("8 cores", ", at most 16 cores", "10 GiB", ", at most 20.5 GiB", ", at most 4<"):
-        assert told in page
+    for words in ("8 cores", ", at most 16 cores", "10 GiB", ", at most 20.5 GiB", ", at most 4<"):
+        assert words in page
 
 
 @pytest.mark.parametrize(
@@ -70,18 +70,18 @@ def test_what_cannot_be_is_told_beside_it(
 
 def test_memory_that_was_left_as_it_was_shown_stays_to_the_byte(client: Client, cast: Cast) -> None:
     Project.objects.filter(pk=cast.team_a.pk).update(memory_quota=10**9, memory_limit=2 * 10**9)
-    shown = {
+    fields = {
         "department": "research",
         "gpu_quota": "2",
         "memory_quota": "0.93",
         "memory_limit": "1.86",
     }
-    assert post_edit(client, cast, shown | {"description": "x"}).status_code == 302
+    assert post_edit(client, cast, fields | {"description": "x"}).status_code == 302
     team = Project.objects.get(pk=cast.team_a.pk)
     assert (team.description, team.memory_quota, team.memory_limit) == ("x", 10**9, 2 * 10**9)
     assert AuditEntry.objects.latest("pk").after == {"description": "x"}
     assert (
-        post_edit(client, cast, shown | {"memory_quota": "0.5", "memory_limit": ""}).status_code
+        post_edit(client, cast, fields | {"memory_quota": "0.5", "memory_limit": ""}).status_code
         == 302
     )
     team.refresh_from_db()

@@ -30,8 +30,8 @@ def code(secret: str, clock: list[float], steps: int = 0) -> str:
 
 def set_up(client: Client, clock: list[float]) -> tuple[str, list[str]]:
     """Set the factor up on its page; return the secret and the recovery codes."""
-    shown = client.get("/account/second-factor").content.decode()
-    found = re.search(r'id="second-factor-secret">([A-Z2-7 =]+)<', shown)
+    page = client.get("/account/second-factor").content.decode()
+    found = re.search(r'id="second-factor-secret">([A-Z2-7 =]+)<', page)
     assert found is not None
     secret = found[1].replace(" ", "")
     answer = client.post(
@@ -161,8 +161,8 @@ def test_new_recovery_codes_make_the_others_void(
     client.force_login(cast.bob)
     _, codes = set_up(client, clock)
     assert client.post("/account/second-factor/codes", {"present": "wrong"}).status_code == 422
-    shown = client.post("/account/second-factor/codes", {"present": PASSWORD}).content.decode()
-    assert codes[0] not in shown
+    page = client.post("/account/second-factor/codes", {"present": PASSWORD}).content.decode()
+    assert codes[0] not in page
     assert not second_factor.use_code(cast.bob, codes[0])
 
 
@@ -177,8 +177,8 @@ def test_it_is_set_up_only_with_a_code_that_fits_and_the_password(
     client: Client, cast: Cast, clock: list[float], given: dict[str, str], problem: str
 ) -> None:
     client.force_login(cast.bob)
-    shown = client.get("/account/second-factor").content.decode()
-    found = re.search(r'id="second-factor-secret">([A-Z2-7 =]+)<', shown)
+    page = client.get("/account/second-factor").content.decode()
+    found = re.search(r'id="second-factor-secret">([A-Z2-7 =]+)<', page)
     assert found is not None
     secret = found[1].replace(" ", "")
     answer = client.post(

@@ -33,10 +33,10 @@ def is_in(client: Client) -> bool:
 def test_the_account_page_lists_ones_sessions(cast: Cast) -> None:
     here, _ = sign_in_client(), sign_in_client(agent=FIREFOX, address="10.9.9.9")
     sign_in_client("vera", address="10.7.7.7")
-    shown = here.get("/account").content.decode()
+    page = here.get("/account").content.decode()
     for words in ("Chrome on Linux", "10.1.2.3", "This one", "Firefox on Windows", "10.9.9.9"):
-        assert words in shown
-    assert "10.7.7.7" not in shown
+        assert words in page
+    assert "10.7.7.7" not in page
 
 
 def test_one_is_ended_and_the_others_go_on(cast: Cast) -> None:
@@ -103,14 +103,14 @@ def test_a_session_from_before_signing_in_is_worth_nothing(cast: Cast) -> None:
     """Fixation: a cookie that somebody else put into the browser beforehand."""
     planted = Client()
     planted.get("/sign-in")
-    held = planted.session
-    held["x"] = 1
-    held.save()
-    planted.cookies["muster_session"] = held.session_key
+    session = planted.session
+    session["x"] = 1
+    session.save()
+    planted.cookies["muster_session"] = session.session_key
     victim = Client()
-    victim.cookies["muster_session"] = held.session_key
+    victim.cookies["muster_session"] = session.session_key
     victim.post("/sign-in", {"username": "bob", "password": PASSWORD})
-    assert victim.cookies["muster_session"].value != held.session_key
+    assert victim.cookies["muster_session"].value != session.session_key
     assert is_in(victim)
     assert not is_in(planted)
 
@@ -124,9 +124,9 @@ def test_a_session_that_is_used_goes_on_and_its_cookie_with_it(
         expire_date=timezone.now() + timezone.timedelta(minutes=1)
     )
     assert "muster_session" not in here.get("/projects").cookies
-    held = here.session
-    held["seen"] = time.time() - 2 * sessions.NOTE_SECONDS
-    held.save()
+    session = here.session
+    session["seen"] = time.time() - 2 * sessions.NOTE_SECONDS
+    session.save()
     assert here.get("/projects").cookies["muster_session"]["max-age"] == settings.SESSION_COOKIE_AGE
     assert Session.objects.get(pk=key).expire_date > timezone.now() + timezone.timedelta(hours=23)
 
@@ -141,9 +141,9 @@ def test_a_session_that_is_not_used_ends(cast: Cast) -> None:
 def test_what_an_open_page_asks_by_itself_is_no_use(cast: Cast) -> None:
     here = sign_in_client()
     long_ago = time.time() - 2 * sessions.NOTE_SECONDS
-    held = here.session
-    held["seen"] = long_ago
-    held.save()
+    session = here.session
+    session["seen"] = long_ago
+    session.save()
     assert here.get("/workloads/changes?after=0").status_code in (200, 204)
     assert here.session["seen"] == long_ago
     here.get("/projects")
@@ -160,10 +160,10 @@ def test_the_longest_unused_end_when_there_are_too_many(
 
 def test_an_address_that_is_not_known_and_a_strange_browser_break_nothing(cast: Cast) -> None:
     here = sign_in_client(agent="<script>alert(1)</script>" * 99, address="")
-    shown = here.get("/account").content.decode()
-    assert "Unknown browser" in shown
-    assert "alert(1)" not in shown
-    assert "0.0.0.0" not in shown
+    page = here.get("/account").content.decode()
+    assert "Unknown browser" in page
+    assert "alert(1)" not in page
+    assert "0.0.0.0" not in page
 
 
 def test_the_list_asks_the_database_twice_however_many_there_are(

@@ -45,14 +45,14 @@ def make_unsigned_token(claims: Claims) -> str:
 
 def change_claims(**claims: object) -> Callable[[Provider], None]:
     def twist(provider: Provider) -> None:
-        provider.told = lambda told: told.update(claims)
+        provider.told = lambda payload: payload.update(claims)
 
     return twist
 
 
 def omit_claim(name: str) -> Callable[[Provider], None]:
     def twist(provider: Provider) -> None:
-        provider.told = lambda told: told.pop(name, None) and None
+        provider.told = lambda claims: claims.pop(name, None) and None
 
     return twist
 

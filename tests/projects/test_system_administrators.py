@@ -118,8 +118,8 @@ def test_only_a_system_administrator_takes_that_role_away(
     granting.grant_role(f"custom:{role.pk}", to=cast.vera, scope=TENANT, by=alice)
     client.force_login(cast.vera)
     assert client.post(f"/access-rules/{by_rule.pk}/delete").status_code == 403
-    told = Caller(cast.vera)("DELETE", f"/authorization/access-rules/{by_rule.pk}", status=403)
-    assert "only another one can take that away" in told["message"]
+    answer = Caller(cast.vera)("DELETE", f"/authorization/access-rules/{by_rule.pk}", status=403)
+    assert "only another one can take that away" in answer["message"]
     lesser = AccessRule.objects.get(user=cast.mallory)
     assert client.post(f"/access-rules/{lesser.pk}/delete").status_code == 302
     assert AccessRule.objects.filter(pk=by_rule.pk).exists()

@@ -98,10 +98,10 @@ def test_many_assets_go_in_as_many_queries_as_a_few(cast: Cast) -> None:
             )
         with CaptureQueriesContext(connection) as found:
             project_removal.remove_project(project, cast.alice)
-        told = AuditEntry.objects.filter(event="delete", scope=f"project:{project.pk}").exclude(
+        entries = AuditEntry.objects.filter(event="delete", scope=f"project:{project.pk}").exclude(
             entity="project"
         )
-        assert told.count() == 6 * (number + 1)
+        assert entries.count() == 6 * (number + 1)
         return len(found)
 
     AccessRule.objects.exclude(user=cast.alice).delete()
@@ -236,7 +236,7 @@ def test_what_is_done_to_people_has_an_entry_each(cast: Cast) -> None:
         ("secret", "user", "carla"),
         ("update", "user", "alice"),
     ]
-    told = str(list(AuditEntry.objects.values()))
-    assert password not in told
-    assert "a better one" not in told
-    assert "argon2" not in told
+    audit_text = str(list(AuditEntry.objects.values()))
+    assert password not in audit_text
+    assert "a better one" not in audit_text
+    assert "argon2" not in audit_text

@@ -118,9 +118,9 @@ class Run:
         wanted = "nothing" if plan.expected is None else f"{plan.expected} {_name(plan.rank)}"
         if plan.may_be_unknown:
             wanted += "/?"
-        got = "nothing" if first is None else f"{first.kind} {_name(first.rank)}"
+        finding = "nothing" if first is None else f"{first.kind} {_name(first.rank)}"
         if plan.expected is None and self.found:
-            got = ", ".join(f"{each.kind} {_name(each.rank)}" for each in self.found)
+            finding = ", ".join(f"{each.kind} {_name(each.rank)}" for each in self.found)
         verdict = "right" if self.is_right else "WRONG"
         delay = "" if self.delay is None else f"{self.delay:.0f}"
         late = "" if plan.expected is None or self.is_in_time else " LATE"
@@ -132,7 +132,7 @@ class Run:
         where = "after" if plan.prints_after else "before"
         return (
             f"{plan.seed:>5} {plan.title:<12} {plan.mode:<6} {where:<7} {plan.step_seconds:>4} s "
-            f"{wanted:<14} {got:<14} {verdict} {delay:>4}/{plan.bound:.0f}{late}  {sentence}"
+            f"{wanted:<14} {finding:<14} {verdict} {delay:>4}/{plan.bound:.0f}{late}  {sentence}"
         )
 
 

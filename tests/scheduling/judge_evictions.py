@@ -54,12 +54,12 @@ def find_broken_gangs(accounts: Accounts) -> Iterator[str]:
     for key in {each.gang for each in accounts.decision.evictions}:
         gang = accounts.gangs[key]
         left = [each for each in running[key] if each.pod.uid not in accounts.evicted]
-        gone = [each for each in running[key] if each.pod.uid in accounts.evicted]
+        losses = [each for each in running[key] if each.pod.uid in accounts.evicted]
         if not left:
             continue
         if len(left) < needed_members(gang):
             yield f"gang {key} is left with {len(left)} of {gang.min_member}"
-        if gone and min(one.pod.rank for one in gone) < max(one.pod.rank for one in left):
+        if losses and min(one.pod.rank for one in losses) < max(one.pod.rank for one in left):
             yield f"gang {key} loses a lower rank than it keeps"
 
 

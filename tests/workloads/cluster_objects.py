@@ -72,7 +72,7 @@ class ClusterObjects:
             "namespace": self.namespace,
             "uid": metadata["uid"],
         }
-        said = {
+        fields = {
             "reason": reason,
             "message": message,
             "type": "Normal",
@@ -82,7 +82,7 @@ class ClusterObjects:
         return {
             "metadata": {"uid": uid, "name": uid, "namespace": self.namespace},
             "involvedObject": about,
-            **said,
+            **fields,
             **more,
         }
 

@@ -29,13 +29,13 @@ def requested_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """The steps that were asked for, by name and argument: there is no broker here, and no
     worker.
     """
-    said: list[tuple[str, str]] = []
+    steps: list[tuple[str, str]] = []
     monkeypatch.setattr(
-        Step, "enqueue", lambda step, *ids: said.append((step.__name__, *map(str, ids)))
+        Step, "enqueue", lambda step, *ids: steps.append((step.__name__, *map(str, ids)))
     )
     monkeypatch.setattr(
         Step,
         "enqueue_after",
-        lambda step, seconds, *ids: said.append((step.__name__, *map(str, ids))),
+        lambda step, seconds, *ids: steps.append((step.__name__, *map(str, ids))),
     )
-    return said
+    return steps

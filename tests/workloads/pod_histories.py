@@ -133,8 +133,8 @@ class PodHistory:
             full = self.chance.random() < 0.5
             return [Observation("podgroup", made.group("OverLimit" if full else "", "no room"))]
         if what == "job gone" and self.job is not None:
-            gone, self.job = self.job, None
-            return observe_gone("job", gone)
+            job, self.job = self.job, None
+            return observe_gone("job", job)
         return []
 
     def _change_pod(self, made: ClusterObjects) -> list[Observation]:

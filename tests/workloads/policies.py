@@ -150,7 +150,7 @@ def policies(draw: Any, most: int = 4) -> list[PolicyRules]:
 @st.composite
 def specs(draw: Any) -> Spec:
     """Submissions that are within and without what such policies permit."""
-    said = st.sampled_from(("", *_AMOUNTS))
+    amounts = st.sampled_from(("", *_AMOUNTS))
     setup = Setup(
         Environment(
             draw(st.sampled_from(_IMAGES)),
@@ -158,7 +158,9 @@ def specs(draw: Any) -> Spec:
                 Variable(n, v) for n, v in draw(st.one_of(st.just({}), _names)).items()
             ),
         ),
-        Compute(Gpus(draw(st.integers(0, 2))), cpu_limit=draw(said), memory_request=draw(said)),
+        Compute(
+            Gpus(draw(st.integers(0, 2))), cpu_limit=draw(amounts), memory_request=draw(amounts)
+        ),
         volumes=draw(
             st.sampled_from(((), (EmptyDir(path="/a"),), (HostPath(path="/b", source="/x"),)))
         ),

@@ -43,10 +43,10 @@ def test_a_button_does_it_and_comes_back_with_a_message(
 def test_htmx_gets_a_toast_and_is_told_what_to_look_at_again(cast: Cast) -> None:
     workload = a_workload(cast.team_a)
     answer = as_(cast.bob).post(f"/workloads/{workload.pk}/stop", headers=HTMX)
-    told = json.loads(answer["HX-Trigger"])
+    triggers = json.loads(answer["HX-Trigger"])
     assert answer.status_code == 204
-    assert told["muster:toast"]["text"] == "train1 is being stopped."
-    assert told["muster:acted"]["ids"] == [str(workload.pk)]
+    assert triggers["muster:toast"]["text"] == "train1 is being stopped."
+    assert triggers["muster:acted"]["ids"] == [str(workload.pk)]
 
 
 @pytest.mark.parametrize(

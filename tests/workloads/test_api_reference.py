@@ -27,10 +27,10 @@ def read_page(client: Client, path: str) -> str:
 def test_every_operation_has_an_area_and_a_page(bob: Client) -> None:
     operations = reference.list_operations()
     assert len(operations) == len(list_described())
-    shown = read_page(bob, "/rest")
+    index_page = read_page(bob, "/rest")
     for each in operations:
         assert each.area, f"{each.name} has no area"
-        assert f'href="/rest/{each.name}"' in shown
+        assert f'href="/rest/{each.name}"' in index_page
     # Some are read whole; the rest is of the same parts.
     for each in operations[::12]:
         page = read_page(bob, f"/rest/{each.name}")
@@ -40,9 +40,9 @@ def test_every_operation_has_an_area_and_a_page(bob: Client) -> None:
 
 
 def test_it_is_searched_by_all_words(bob: Client) -> None:
-    shown = read_page(bob, "/rest?q=POST++Batch")
-    assert "/api/v1/workloads/batch" in shown
-    assert "1 operation<" in shown
+    page = read_page(bob, "/rest?q=POST++Batch")
+    assert "/api/v1/workloads/batch" in page
+    assert "1 operation<" in page
     assert "Nothing of the REST API" in read_page(bob, "/rest?q=batch+nothing")
     only = read_page(bob, "/rest?area=token")
     assert "/api/v1/token" in only
@@ -51,9 +51,9 @@ def test_it_is_searched_by_all_words(bob: Client) -> None:
 
 @pytest.mark.parametrize("query", ["q=%00", f"q={'x' * 5000}", "area=<b>", "q=<script>", "q=%ff"])
 def test_whatever_is_searched_is_text(bob: Client, query: str) -> None:
-    shown = read_page(bob, f"/rest?{query}")
-    assert "<script>" not in shown.replace("<script src", "")
-    assert "x" * (MAX_SEARCH_CHARS + 1) not in shown
+    page = read_page(bob, f"/rest?{query}")
+    assert "<script>" not in page.replace("<script src", "")
+    assert "x" * (MAX_SEARCH_CHARS + 1) not in page
 
 
 def test_fields_are_shown_with_their_paths_types_and_bounds() -> None:

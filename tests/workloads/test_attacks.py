@@ -98,14 +98,14 @@ def test_a_draft_with_another_teams_project_and_assets_launches_nothing(
         draft = Draft.objects.latest("updated_at").pk
         mallory.post(f"/workloads/new/{draft}/start/typed", start | {"project": str(project)})
         mallory.post(f"/workloads/new/{draft}/setup/typed", setup)
-        shown = [
+        pages = [
             mallory.get(f"/workloads/new/{draft}/{step}", follow=True).content.decode()
             for step in ("start", "setup", "review")
         ]
         mallory.post(f"/workloads/new/{draft}/review", {"go": "on"})
         assert not any(
             word in page
-            for page in shown
+            for page in pages
             for word in ("secret/image", "env-of-a", "size-of-a", "team-a")
         )
     assert not Workload.objects.exists()
@@ -128,14 +128,14 @@ def test_an_asset_is_made_and_moved_only_where_one_may_launch(mallory: Client, c
 def test_bulk_tells_of_an_unseen_workload_what_it_tells_of_none(
     mallory: Client, theirs: Workload
 ) -> None:
-    shown = [
+    pages = [
         mallory.post("/workloads/bulk", {"action": "delete", "id": [str(key)]})
         for key in (theirs.pk, uuid.uuid4(), "x")
     ]
     assert all(
         "There is no such workload" in page.content.decode()
         and "theirs" not in page.content.decode()
-        for page in shown
+        for page in pages
     )
     theirs.refresh_from_db()
     assert theirs.status == "Creating"

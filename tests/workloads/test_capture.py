@@ -422,9 +422,9 @@ def test_removing_2000_logs_asks_the_database_as_often_as_batches_need(
         ],
         batch_size=500,
     )
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         assert logbook.remove_old_logs() == 2000
-    assert len(asked) <= 20
+    assert len(queries) <= 20
     assert Log.objects.filter(state=Log.State.REMOVED).count() == 2000
 
 

@@ -176,16 +176,16 @@ def test_a_refused_removal_of_data_workers_is_not_asked_for_again_at_once(
 ) -> None:
     workload = prepare(acting, submit(acting))
     Workload.objects.update(status="Failed", ended_at=timezone.now() - timedelta(minutes=5))
-    asked: list[str] = []
+    removals: list[str] = []
 
     def refuse(client: Any, found: Workload) -> bool:
-        asked.append(found.name)
+        removals.append(found.name)
         raise Rejected("forbidden", status=403)
 
     monkeypatch.setattr(objects, "remove_data_workers", refuse)
     tasks.tidy_data(str(workload.pk))
     tasks.tidy_data(str(workload.pk))
-    assert asked == ["slow"]
+    assert removals == ["slow"]
 
 
 def test_data_workers_of_a_workload_that_is_at_rest_are_found_by_the_poll(

@@ -145,8 +145,8 @@ def test_a_data_worker_in_the_place_of_another_begins_anew(cast: Cast, kube: Dat
     write_log(kube, get_ready_line(1), index=1)
     follow_preparations()
     assert kube.preparation().prepared == 90
-    gone = kube.data_pod(1)
-    journal.record_observations(cast.cluster.pk, observe_gone("pod", gone))
+    old_pod = kube.data_pod(1)
+    journal.record_observations(cast.cluster.pk, observe_gone("pod", old_pod))
     follow_preparations()
     assert kube.preparation().prepared == 40
     later = kube.data_pod(1, tries=1)
@@ -180,8 +180,8 @@ def test_without_progress_the_reason_and_the_history_say_so_once(kube: DataKube)
     kube.workload.cluster.save(update_fields=["captured_until"])
     follow_preparations()
     assert "The logs of its data workers may say why" in kube.row().reason
-    told = Event.objects.get(reason="DataStalled")
-    assert (told.is_warning, "10 of 100 units" in told.text) == (True, True)
+    event = Event.objects.get(reason="DataStalled")
+    assert (event.is_warning, "10 of 100 units" in event.text) == (True, True)
     write_log(kube, preparing(0, 11))
     follow_preparations()
     assert kube.row().reason == "11 of 100 units are prepared, 11 %, about 18 s."
@@ -265,8 +265,8 @@ def test_a_gate_that_others_opened_or_nobody_kept_is_told(cast: Cast, kube: Data
     assert kube.row().status == "Pending"
     follow_preparations()
     follow_preparations()
-    told = Event.objects.get(reason="NotSuspended")
-    assert (told.is_warning, "it is not suspended in the cluster" in told.text) == (True, True)
+    event = Event.objects.get(reason="NotSuspended")
+    assert (event.is_warning, "it is not suspended in the cluster" in event.text) == (True, True)
     assert kube.preparation().resumed_at is not None
 
 
@@ -292,8 +292,8 @@ def test_a_resumption_that_was_not_written_down_is(cast: Cast, kube: DataKube) -
     row = kube.row()
     assert (row.status, row.reason) == ("Pending", "Data is ready; it waits for GPUs.")
     follow_preparations()
-    told = Event.objects.get(reason="DataReady")
-    assert (told.is_warning, told.text) == (
+    event = Event.objects.get(reason="DataReady")
+    assert (event.is_warning, event.text) == (
         False,
         "100 units are prepared. Its job takes GPUs now.",
     )
@@ -320,17 +320,19 @@ def test_a_job_that_somebody_suspends_later_is_stopped(cast: Cast, kube: DataKub
     journal.record_observations(
         cast.cluster.pk, [*jobs(kube.resumed_job(CREATED, RUNNING)), *pods(*up)]
     )
-    held = kube.resumed_job(HELD)
-    held["spec"]["runPolicy"] = {"suspend": True}
-    gone = [*up, kube.data_pod(0), kube.data_pod(1)]
-    journal.record_observations(cast.cluster.pk, [*jobs(held), *observe_gone("pod", *gone)])
+    suspended_job = kube.resumed_job(HELD)
+    suspended_job["spec"]["runPolicy"] = {"suspend": True}
+    removed_pods = [*up, kube.data_pod(0), kube.data_pod(1)]
+    journal.record_observations(
+        cast.cluster.pk, [*jobs(suspended_job), *observe_gone("pod", *removed_pods)]
+    )
     assert kube.row().status == "Stopped"
 
 
 @pytest.mark.parametrize("in_policy", [True, False])
 def test_the_patch_lets_the_job_go_on_only_as_it_was_read(in_policy: bool) -> None:
-    held = {"suspend": True}
-    spec: dict[str, Any] = {"runPolicy": held} if in_policy else held
+    suspension = {"suspend": True}
+    spec: dict[str, Any] = {"runPolicy": suspension} if in_policy else suspension
     patch = build_resumption({"metadata": {"resourceVersion": "7"}, "spec": spec})
     assert patch == {
         "metadata": {"resourceVersion": "7", "annotations": {"muster.dev/waits-for-data": "false"}},
@@ -359,10 +361,10 @@ def test_the_row_of_an_attempt_that_is_over_is_closed(
     journal.request_stop(kube.workload.pk, None)
     follow_preparations()
     assert kube.preparation().is_open
-    gone = [kube.data_pod(0), kube.data_pod(1)]
+    data_pods = [kube.data_pod(0), kube.data_pod(1)]
     journal.record_observations(
         cast.cluster.pk,
-        [*observe_gone("job", kube.held_job(), kube.data_job()), *observe_gone("pod", *gone)],
+        [*observe_gone("job", kube.held_job(), kube.data_job()), *observe_gone("pod", *data_pods)],
     )
     assert (kube.row().status, kube.row().data_job) == ("Stopped", None)
     follow_preparations()

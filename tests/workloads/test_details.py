@@ -42,8 +42,8 @@ def texts(html: str) -> list[str]:
 def test_the_details_say_what_it_is_and_keep_themselves_fresh(cast: Cast) -> None:
     workload = a_workload(cast.team_a, by=cast.bob, running_pods=2)
     html = page(cast.vera, workload)
-    for told in ("train1", "Running", "team-a", "2/3 running", "bob"):
-        assert told in html, told
+    for text in ("train1", "Running", "team-a", "2/3 running", "bob"):
+        assert text in html, text
     assert f'data-live-one="/workloads/{workload.pk}/live?after={workload.changed}"' in html
 
 
@@ -102,8 +102,8 @@ def test_all_attempts_stay_visible(cast: Cast) -> None:
         requested_by=cast.bob,
     )
     html = page(cast.vera, workload)
-    for told in ("2 attempts", "it fell", "1 failed, 2 stopped", "by bob"):
-        assert told in html
+    for words in ("2 attempts", "it fell", "1 failed, 2 stopped", "by bob"):
+        assert words in html
 
 
 def test_the_history_is_in_one_order_of_time_the_newest_first(cast: Cast) -> None:
@@ -115,8 +115,8 @@ def test_the_history_is_in_one_order_of_time_the_newest_first(cast: Cast) -> Non
     an_event(workload, "third", minutes=3, kind="action", new="", by=cast.bob)
     html = page(cast.vera, workload)
     assert texts(html) == ["third", "Pulled second", "Pending → Running first"]
-    for told in ("3 times", "kubelet", "by bob"):
-        assert told in html
+    for words in ("3 times", "kubelet", "by bob"):
+        assert words in html
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_hostile_texts_of_the_cluster_are_shown_as_text(cast: Cast) -> None:
 def test_the_definition_is_shown_in_words_as_objects_and_as_a_call(cast: Cast) -> None:
     spec = a_spec(cast.team_a, master=MasterChanges(image="other/image", cpu_request="2"))
     html = page(cast.vera, a_workload(cast.team_a, spec=encode_spec(spec)), "/details")
-    for told in (
+    for words in (
         "muster/allreduce",
         "0.1 of 1 device",
         "kind: PyTorchJob",
@@ -187,7 +187,7 @@ def test_the_definition_is_shown_in_words_as_objects_and_as_a_call(cast: Cast) -
         "2 cores requested",
         "/api/v1/workloads/distributed",
     ):
-        assert told in html, told
+        assert words in html, words
     assert "Where the master differs" in html
 
 
@@ -220,7 +220,7 @@ def test_the_pods_dialog_tells_of_every_pod_of_every_attempt(cast: Cast) -> None
         vanished_at=timezone.now(),
     )
     html = page(cast.vera, workload, "/pods", **{"HX-Request": "true"})
-    for told in (
+    for text in (
         "node-1",
         "some/image",
         "image is missing",
@@ -229,7 +229,7 @@ def test_the_pods_dialog_tells_of_every_pod_of_every_attempt(cast: Cast) -> None
         "gone from the cluster",
         "Attempt 1 (over)",
     ):
-        assert told in html, told
+        assert text in html, text
     assert html.index("train1-master-0") < html.index("train1-worker-0") < html.index("old-worker")
     assert f'/workloads/{workload.pk}/logs?pod={old.pk}"' in html
     assert "<html" not in html
@@ -246,9 +246,9 @@ def test_the_page_takes_as_many_queries_with_much_history_as_with_little(cast: C
         for number in range(events):
             an_event(workload, f"e-{number}", by=cast.bob)
             a_pod(workload, "worker", number)
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as queries:
             client.get(f"/workloads/{workload.pk}")
-        counts.append(len(seen))
+        counts.append(len(queries))
     assert counts == [16, 16]
 
 

@@ -23,9 +23,9 @@ TRACE = [
 def diagnose(
     *pods: Object, logs: Mapping[str, list[str]] | None = None, job: Object = FAILED
 ) -> Diagnosis:
-    told = diagnose_failure(job, pods, logs)
-    assert told is not None
-    return told
+    diagnosis = diagnose_failure(job, pods, logs)
+    assert diagnosis is not None
+    return diagnosis
 
 
 def test_the_rank_whose_own_error_it_was_is_named_though_another_ended_before_it() -> None:
@@ -35,9 +35,11 @@ def test_the_rank_whose_own_error_it_was_is_named_though_another_ended_before_it
         ended_pod("worker", 1, 143, "2026-11-21T00:00:12Z"),
     ]
     logs = {"train1-master-0": ["RuntimeError: Connection reset by peer"], "train1-worker-0": TRACE}
-    told = diagnose(*pods, logs=logs)
-    assert told.sentence == "Worker 0 (rank 1) failed first: the program ended with exit code 1."
-    assert (told.pod, told.container, told.line, told.line_index) == (
+    diagnosis = diagnose(*pods, logs=logs)
+    assert (
+        diagnosis.sentence == "Worker 0 (rank 1) failed first: the program ended with exit code 1."
+    )
+    assert (diagnosis.pod, diagnosis.container, diagnosis.line, diagnosis.line_index) == (
         "train1-worker-0",
         "pytorch",
         "ValueError: bad data",
@@ -50,11 +52,11 @@ def test_a_failure_long_before_the_others_is_the_first_whatever_its_log_says() -
         ended_pod("worker", 0, 1, "2026-11-21T00:05:00Z"),
         ended_pod("worker", 1, 1, "2026-11-21T00:00:00Z"),
     ]
-    told = diagnose(
+    diagnosis = diagnose(
         *pods, logs={"train1-worker-0": TRACE, "train1-worker-1": ["connection refused"]}
     )
-    assert told.pod == "train1-worker-1"
-    assert "another pod's log" in told.help
+    assert diagnosis.pod == "train1-worker-1"
+    assert "another pod's log" in diagnosis.help
 
 
 WORDS = [
@@ -88,23 +90,23 @@ def test_an_end_is_told_in_words(obj: Object, words: str) -> None:
 
 
 def test_the_only_pod_is_not_called_the_first() -> None:
-    told = diagnose(
+    diagnosis = diagnose(
         ended_pod("", 0, 1, name="solo-x"),
         job=batch_job(condition("Failed", reason="BackoffLimitExceeded")),
     )
-    assert told.sentence == "The pod failed: the program ended with exit code 1."
+    assert diagnosis.sentence == "The pod failed: the program ended with exit code 1."
 
 
 def test_a_container_that_was_started_again_is_judged_by_its_last_end() -> None:
     again = pod(
         "worker", 0, restarts=1, last={"terminated": {"exitCode": 1, "message": "\n".join(TRACE)}}
     )
-    told = diagnose(pod("master"), again, job=JOB)
+    diagnosis = diagnose(pod("master"), again, job=JOB)
     assert (
-        told.sentence
+        diagnosis.sentence
         == "Worker 0 (rank 1) failed first: the program ended with exit code 1, after 1 restart."
     )
-    assert told.line == "ValueError: bad data"
+    assert diagnosis.line == "ValueError: bad data"
 
 
 def test_a_run_that_was_asked_to_end_does_not_hide_the_failure_before_it() -> None:
@@ -116,12 +118,12 @@ def test_a_run_that_was_asked_to_end_does_not_hide_the_failure_before_it() -> No
         }
     }
     pods = [ended_pod("master", 0, 143, restarts=1, last=before), ended_pod("worker", 0, 143)]
-    told = diagnose(*pods, logs={"train1-master-0": ["step 1 again"]})
+    diagnosis = diagnose(*pods, logs={"train1-master-0": ["step 1 again"]})
     assert (
-        told.sentence
+        diagnosis.sentence
         == "The master (rank 0) failed first: the program ended with exit code 3, after 1 restart."
     )
-    assert (told.line, told.line_index) == ("ValueError: bad data", None)
+    assert (diagnosis.line, diagnosis.line_index) == ("ValueError: bad data", None)
 
 
 @pytest.mark.parametrize(
@@ -136,9 +138,9 @@ def test_a_restart_of_long_ago_does_not_explain_why_a_pod_was_asked_to_end(
         ended_pod("worker", 1, 1, "2026-11-24T00:00:10Z"),
     ]
     logs = {"train1-worker-0": ["step 100000"], "train1-worker-1": TRACE}
-    told = diagnose(*pods, logs=logs)
-    assert told.pod == f"train1-worker-{blamed}"
-    assert told.cause == ("exit-code" if blamed else "memory")
+    diagnosis = diagnose(*pods, logs=logs)
+    assert diagnosis.pod == f"train1-worker-{blamed}"
+    assert diagnosis.cause == ("exit-code" if blamed else "memory")
 
 
 JOBS = [
@@ -222,12 +224,12 @@ def test_no_lines_have_no_clue() -> None:
 
 
 def test_help_fits_what_the_log_says() -> None:
-    told = diagnose(
+    diagnosis = diagnose(
         ended_pod("worker", 0, 1),
         pod("master"),
         logs={"train1-worker-0": ["ModuleNotFoundError: No module named 'x'"]},
     )
-    assert told.help == (
+    assert diagnosis.help == (
         "The image lacks a module that the program needs: add it to the image, or choose "
         "another image."
     )
@@ -244,11 +246,11 @@ def test_a_huge_hostile_log_is_cut() -> None:
 @settings(max_examples=100)
 @given(st.lists(st.text(max_size=60), max_size=20), st.integers(0, 255))
 def test_any_log_and_exit_code_give_bounded_text(lines: list[str], code: int) -> None:
-    told = diagnose_failure(FAILED, [ended_pod("worker", 0, code)], {"train1-worker-0": lines})
-    assert told is not None
-    assert len(told.sentence) < 2000
-    assert "\x1b" not in told.sentence + told.line
-    assert told.line_index is None or told.line_index < len(lines)
+    diagnosis = diagnose_failure(FAILED, [ended_pod("worker", 0, code)], {"train1-worker-0": lines})
+    assert diagnosis is not None
+    assert len(diagnosis.sentence) < 2000
+    assert "\x1b" not in diagnosis.sentence + diagnosis.line
+    assert diagnosis.line_index is None or diagnosis.line_index < len(lines)
 
 
 BARRIER = "RuntimeError: [Rank 0]: Rank {} failed to pass monitoredBarrier in 30000 ms"

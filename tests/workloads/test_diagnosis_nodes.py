@@ -17,9 +17,9 @@ TAINT = {"key": "team", "value": "b", "effect": "NoSchedule"}
 
 
 def test_too_few_free_gpus_are_told_with_who_holds_them() -> None:
-    told = diagnose(THREE, node_capacity(4, 1), holders={"n1": {"": Decimal(3)}})
-    assert told.sentence == "Needs 3 GPUs; 1 of 4 is free; other projects hold 3."
-    assert told.help.startswith("It starts by itself as soon as there is room.")
+    diagnosis = diagnose(THREE, node_capacity(4, 1), holders={"n1": {"": Decimal(3)}})
+    assert diagnosis.sentence == "Needs 3 GPUs; 1 of 4 is free; other projects hold 3."
+    assert diagnosis.help.startswith("It starts by itself as soon as there is room.")
 
 
 ROOM = [
@@ -207,9 +207,9 @@ def test_it_needs_what_those_of_its_pods_need_that_start_together(
 ) -> None:
     group = {"kind": "PodGroup", "spec": {"minMember": minimum}, "status": {}}
     pods = [pod("worker", 8 + index) for index in range(placed)]
-    told = diagnose(pods + build_parallel_runs(), node_capacity(4, 0), pod_group=group)
-    assert told.sentence == sentence
-    assert told.is_queued == ("none of 4" in sentence)
+    diagnosis = diagnose(pods + build_parallel_runs(), node_capacity(4, 0), pod_group=group)
+    assert diagnosis.sentence == sentence
+    assert diagnosis.is_queued == ("none of 4" in sentence)
 
 
 def test_without_a_group_pods_start_one_by_one_under_kubernetes_own_scheduler() -> None:
@@ -223,8 +223,8 @@ def test_of_pods_that_one_stands_for_only_the_missing_ones_count() -> None:
     group = {"kind": "PodGroup", "spec": {"minMember": 3}, "status": {}}
     pods = [queued_pod("master"), queued_pod("worker", 0, resources=GPU)]
     counts = {"train1-worker-0": 1999}
-    told = diagnose(pods, node_capacity(4, 1), pod_group=group, counts=counts)
-    assert told.sentence == "Needs 2 GPUs; 1 of 4 is free."
+    diagnosis = diagnose(pods, node_capacity(4, 1), pod_group=group, counts=counts)
+    assert diagnosis.sentence == "Needs 2 GPUs; 1 of 4 is free."
 
 
 TAINTED = "1 node(s) had untolerated taint {dedicated: team-b}"
@@ -289,12 +289,12 @@ SILENT = NodeLoss(datetime(2026, 11, 20, 14, 2, tzinfo=UTC), is_silent=True)
 def test_a_lost_node_is_named_before_what_the_others_lack() -> None:
     lost = node_capacity(1, 1, name="n1", is_usable=False, loss=SILENT)
     pods = [pod("master", node="n1"), queued_pod("worker", 0, resources=GPU)]
-    told = diagnose(pods, lost, node_capacity(1, 0, name="n2"), lost_pods={"n1": 1})
-    assert told.sentence == (
+    diagnosis = diagnose(pods, lost, node_capacity(1, 0, name="n2"), lost_pods={"n1": 1})
+    assert diagnosis.sentence == (
         "Node n1 does not answer since 20 Nov, 14:02 UTC; 1 pod of it is lost. "
         "Needs 1 GPU; none of 1 is free."
     )
-    assert "ask the administrator of the cluster to remove it" in told.help
+    assert "ask the administrator of the cluster to remove it" in diagnosis.help
 
 
 def test_of_pods_that_are_all_lost_the_nodes_are_told_and_nothing_else() -> None:
@@ -310,8 +310,8 @@ def test_of_pods_that_are_all_lost_the_nodes_are_told_and_nothing_else() -> None
         )
     ]
     pods = [pod("master", node="n1")]
-    told = diagnose(pods, *nodes[:2], lost_pods={"n1": 1, "n2": 2_000})
-    assert told.sentence == (
+    diagnosis = diagnose(pods, *nodes[:2], lost_pods={"n1": 1, "n2": 2_000})
+    assert diagnosis.sentence == (
         "Node n2 is not ready; 2,000 pods of it are lost. "
         "Node n1 does not answer since 20 Nov, 14:02 UTC; 1 pod of it is lost."
     )
@@ -326,10 +326,10 @@ def test_nobody_is_told_to_tolerate_nodes_that_are_not_well(taint: str) -> None:
         f"0/3 nodes are available: 1 node(s) had untolerated taint {{node.kubernetes.io/{taint}: }}"
         ", 2 node(s) exceed max volume count."
     )
-    told = diagnose([queued_pod("master", message=message)])
-    assert told.sentence == (
+    diagnosis = diagnose([queued_pod("master", message=message)])
+    assert diagnosis.sentence == (
         f"None of 3 nodes takes it: 1 has the taint node.kubernetes.io/{taint}, which it keeps "
         "while it is not well; 2 have as many volumes as can be attached to them."
     )
-    assert told.help.startswith("Those nodes take pods again when they are well")
-    assert "toleration" not in told.help
+    assert diagnosis.help.startswith("Those nodes take pods again when they are well")
+    assert "toleration" not in diagnosis.help

@@ -48,11 +48,13 @@ def department_refusal(reason: str, **numbers: Any) -> Object:
     """
     refused = pod_group(reason, "research quota has reached the allowable limit")
     refused["spec"]["queue"] = "team-a"
-    said = {
+    queue_details = {
         "name": "research",
         **{name: {"nvidia.com/gpu": amount} for name, amount in numbers.items()},
     }
-    refused["status"]["schedulingConditions"][0]["reasons"][0]["details"] = {"queueDetails": said}
+    refused["status"]["schedulingConditions"][0]["reasons"][0]["details"] = {
+        "queueDetails": queue_details
+    }
     return refused
 
 
@@ -139,20 +141,20 @@ DEPARTMENTS = [
 def test_what_the_department_s_queue_refuses(
     reason: str, numbers: dict[str, Any], sentence: str, advice: str
 ) -> None:
-    told = diagnose(
+    diagnosis = diagnose(
         THREE,
         pod_group=department_refusal(reason, **numbers),
         queue=project_queue(quota=9, limit=9, used=0),
     )
-    assert told.sentence == sentence
-    assert told.help.startswith(advice)
+    assert diagnosis.sentence == sentence
+    assert diagnosis.help.startswith(advice)
 
 
 def test_a_refusal_by_the_project_s_own_queue_is_the_project_s() -> None:
     refused = department_refusal("OverLimit", queueResourceLimits="4", queueAllocatedResources="2")
     refused["spec"]["queue"] = "research"
-    told = diagnose(THREE, pod_group=refused, queue=project_queue(quota=2, limit=4, used=2))
-    assert told.sentence == "Needs 3 GPUs; the project may use at most 4 and uses 2."
+    diagnosis = diagnose(THREE, pod_group=refused, queue=project_queue(quota=2, limit=4, used=2))
+    assert diagnosis.sentence == "Needs 3 GPUs; the project may use at most 4 and uses 2."
 
 
 @pytest.mark.parametrize(("minimum", "needs"), [(1, "1 GPU"), (5, "5 GPUs")])
@@ -160,10 +162,10 @@ def test_never_is_said_only_of_what_starts_together(minimum: int, needs: str) ->
     group = pod_group("OverLimit", "over limit")
     group["spec"]["minMember"] = minimum
     pods = [queued_pod("worker", index, resources=GPU) for index in range(8)]
-    told = diagnose(pods, pod_group=group, queue=project_queue(quota=4, limit=4, used=4))
-    assert told.sentence == f"Needs {needs}; the project may use at most 4 and uses 4."
-    assert ("never start" in told.help) == (minimum > 4)
-    assert told.is_queued == (minimum <= 4)
+    diagnosis = diagnose(pods, pod_group=group, queue=project_queue(quota=4, limit=4, used=4))
+    assert diagnosis.sentence == f"Needs {needs}; the project may use at most 4 and uses 4."
+    assert ("never start" in diagnosis.help) == (minimum > 4)
+    assert diagnosis.is_queued == (minimum <= 4)
 
 
 GROUPER = event("train1-worker-0", "PodGrouperWarning", "the object has been modified")
@@ -185,13 +187,13 @@ def test_a_warning_of_the_grouper_counts_until_the_scheduler_answers(
     message: str, group: Object | None, later: str, sentence: str
 ) -> None:
     events = [GROUPER, event("train1-worker-0", later, "later", LATER)]
-    told = diagnose(
+    diagnosis = diagnose(
         [queued_pod(message=message, resources=GPU)],
         node_capacity(4, 0),
         pod_group=group,
         events=events,
     )
-    assert told.sentence.startswith(sentence)
+    assert diagnosis.sentence.startswith(sentence)
 
 
 NEVER = (
@@ -217,10 +219,10 @@ CAN_NEVER = "it asks for more nvidia.com/gpu than the flavor a100 of its queue c
     ],
 )
 def test_kueue_s_queue_that_has_room_later_in_another_flavor(text: str, words: str) -> None:
-    told = diagnose_held(("Pending", f"couldn't assign flavors to pod set main: {text}"))
-    assert told.sentence == f"Kueue holds it in the queue gpus: {words}."
-    assert ("never start" in told.help) == (words == CAN_NEVER)
-    assert told.is_queued == (words != CAN_NEVER)
+    diagnosis = diagnose_held(("Pending", f"couldn't assign flavors to pod set main: {text}"))
+    assert diagnosis.sentence == f"Kueue holds it in the queue gpus: {words}."
+    assert ("never start" in diagnosis.help) == (words == CAN_NEVER)
+    assert diagnosis.is_queued == (words != CAN_NEVER)
 
 
 def diagnose_held(*reasons: tuple[str, str], kind: str = "Workload") -> Diagnosis:
@@ -232,9 +234,9 @@ def diagnose_held(*reasons: tuple[str, str], kind: str = "Workload") -> Diagnosi
     for at, each in enumerate(events):
         each["involvedObject"]["kind"] = kind
         each["lastTimestamp"] = f"2026-01-01T00:00:0{at}Z"
-    told = diagnose_waiting(job, [], events=events)
-    assert told is not None
-    return told
+    diagnosis = diagnose_waiting(job, [], events=events)
+    assert diagnosis is not None
+    return diagnosis
 
 
 UNUSED = "insufficient unused quota for {} in flavor {}, 2 more needed"
@@ -253,10 +255,10 @@ UNUSED = "insufficient unused quota for {} in flavor {}, 2 more needed"
     ids=["pod sets", "resources of a flavor", "older words"],
 )
 def test_what_kueue_can_never_start_is_not_said_to_start_by_itself(text: str) -> None:
-    told = diagnose_held(("Pending", f"couldn't assign flavors to pod set master: {text}"))
-    assert told.sentence == f"Kueue holds it in the queue gpus: {CAN_NEVER}."
-    assert "never start" in told.help
-    assert not told.is_queued
+    diagnosis = diagnose_held(("Pending", f"couldn't assign flavors to pod set master: {text}"))
+    assert diagnosis.sentence == f"Kueue holds it in the queue gpus: {CAN_NEVER}."
+    assert "never start" in diagnosis.help
+    assert not diagnosis.is_queued
 
 
 @pytest.mark.parametrize(
@@ -264,14 +266,14 @@ def test_what_kueue_can_never_start_is_not_said_to_start_by_itself(text: str) ->
 )
 def test_kueue_s_own_reason_of_each_cause_is_read_as_its_one_for_all(reason: str) -> None:
     text = f"couldn't assign flavors to pod set main: {UNUSED.format('nvidia.com/gpu', 'a100')}"
-    told = diagnose_held(("QuotaReserved", "before"), (reason, text))
-    assert told == diagnose_held(("Pending", text))
-    assert "its queue lacks 2 nvidia.com/gpu" in told.sentence
+    diagnosis = diagnose_held(("QuotaReserved", "before"), (reason, text))
+    assert diagnosis == diagnose_held(("Pending", text))
+    assert "its queue lacks 2 nvidia.com/gpu" in diagnosis.sentence
 
 
 def test_what_other_controllers_say_of_a_job_is_not_kueue_s_word() -> None:
-    told = diagnose_held(("Suspended", "Job suspended"), kind="Job")
-    assert told.sentence == "Kueue holds it in the queue gpus, and has not looked at it yet."
+    diagnosis = diagnose_held(("Suspended", "Job suspended"), kind="Job")
+    assert diagnosis.sentence == "Kueue holds it in the queue gpus, and has not looked at it yet."
 
 
 @pytest.mark.parametrize(
@@ -283,10 +285,10 @@ def test_what_other_controllers_say_of_a_job_is_not_kueue_s_word() -> None:
     ids=["selector", "unknown"],
 )
 def test_quota_is_not_promised_to_what_waits_for_something_else(text: str, words: str) -> None:
-    told = diagnose_held(("Pending", text))
-    assert words in told.sentence
-    assert told.help == "Ask the administrator of the cluster about the queue."
-    assert not told.is_queued
+    diagnosis = diagnose_held(("Pending", text))
+    assert words in diagnosis.sentence
+    assert diagnosis.help == "Ask the administrator of the cluster about the queue."
+    assert not diagnosis.is_queued
 
 
 @pytest.mark.parametrize(
@@ -302,6 +304,6 @@ def test_quota_is_not_promised_to_what_waits_for_something_else(text: str, words
     ],
 )
 def test_why_kueue_took_its_quota_back(reason: str, words: str, advice: str) -> None:
-    told = diagnose_held(("Admitted", "Admitted by ClusterQueue gpus"), (reason, "any"))
-    assert words in told.sentence
-    assert advice in told.help
+    diagnosis = diagnose_held(("Admitted", "Admitted by ClusterQueue gpus"), (reason, "any"))
+    assert words in diagnosis.sentence
+    assert advice in diagnosis.help

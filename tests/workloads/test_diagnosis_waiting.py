@@ -24,9 +24,9 @@ def test_pods_that_the_cluster_refuses_are_told_from_the_events() -> None:
         event("train1", "FailedCreatePod", "old", "2026-11-20T00:00:00Z"),
         event("train1", "FailedCreatePod", "exceeded quota: gpu"),
     ]
-    told = diagnose([], events=events)
-    assert told.sentence == "The cluster refuses to make its pods: exceeded quota: gpu."
-    assert "quota of its own" in told.help
+    diagnosis = diagnose([], events=events)
+    assert diagnosis.sentence == "The cluster refuses to make its pods: exceeded quota: gpu."
+    assert "quota of its own" in diagnosis.help
     assert diagnose([]).sentence == "Its pods have not been made yet."
 
 
@@ -63,9 +63,12 @@ def test_between_a_failed_pod_and_the_next_its_end_is_told() -> None:
 
 def test_a_place_that_is_kept_is_told_before_the_nodes_that_are_full() -> None:
     text = "Waiting for 2 pods of muster-b/train2 to leave n1"
-    told = diagnose([queued_pod(message=text)], node_capacity(1, 1))
-    assert told.sentence == "It has its place: waiting for 2 pods of another workload to leave n1."
-    assert told.help == "Nothing needs to be done: others are given time to end."
+    diagnosis = diagnose([queued_pod(message=text)], node_capacity(1, 1))
+    assert (
+        diagnosis.sentence
+        == "It has its place: waiting for 2 pods of another workload to leave n1."
+    )
+    assert diagnosis.help == "Nothing needs to be done: others are given time to end."
 
 
 @pytest.mark.parametrize(
@@ -85,9 +88,9 @@ def test_what_operators_say_of_a_job_of_which_they_make_nothing(
     about = event(subject, reason, "the name is too long") | {
         "involvedObject": {"kind": "Job", "name": subject}
     }
-    told = diagnose_waiting(job, [], events=[about])
-    assert told is not None
-    assert told.sentence == "The cluster refuses to make its pods: the name is too long."
+    diagnosis = diagnose_waiting(job, [], events=[about])
+    assert diagnosis is not None
+    assert diagnosis.sentence == "The cluster refuses to make its pods: the name is too long."
 
 
 @pytest.mark.parametrize(
@@ -98,9 +101,12 @@ def test_what_operators_say_of_a_job_of_which_they_make_nothing(
     ],
 )
 def test_a_volume_that_is_not_there_comes_before_room(message: str) -> None:
-    told = diagnose([queued_pod(message=message, resources=GPU)], node_capacity(4, 0))
-    assert (told.sentence, told.pod) == (f"It waits for a volume: {message}", "train1-worker-0")
-    assert "storage class" in told.help
+    diagnosis = diagnose([queued_pod(message=message, resources=GPU)], node_capacity(4, 0))
+    assert (diagnosis.sentence, diagnosis.pod) == (
+        f"It waits for a volume: {message}",
+        "train1-worker-0",
+    )
+    assert "storage class" in diagnosis.help
     assert (
         diagnose(THREE, node_capacity(4, 0), pod_group=pod_group("Unschedulable", message)).sentence
         == f"It waits for a volume: {message}"
@@ -134,7 +140,7 @@ def fetching_pod(state: Object, **more: Any) -> Object:
 
 
 def test_what_fetches_is_told_from_the_program_that_waits_for_it() -> None:
-    told = diagnose(
+    diagnosis = diagnose(
         [
             fetching_pod(
                 {"state": {"waiting": {"reason": "ErrImagePull", "message": "no such host"}}}
@@ -142,30 +148,34 @@ def test_what_fetches_is_told_from_the_program_that_waits_for_it() -> None:
         ]
     )
     assert (
-        told.sentence
+        diagnosis.sentence
         == "The image git-sync:v4 of worker 0 cannot be pulled (ErrImagePull), because the node "
         "does not reach its registry: no such host."
     )
-    assert told.help.startswith("It is not the workload's own")
+    assert diagnosis.help.startswith("It is not the workload's own")
     failed = {"terminated": {"exitCode": 1, "message": "fatal: repository not found"}}
-    told = diagnose(
+    diagnosis = diagnose(
         [fetching_pod({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": failed})]
     )
-    assert told.sentence == (
+    assert diagnosis.sentence == (
         "Fetch-volume-1, which has to end well before worker 0 starts, keeps ending with exit "
         "code 1 and waits before it is started again, "
         "after 2 restarts."
     )
-    assert "Secret" in told.help
+    assert "Secret" in diagnosis.help
     ended_for_good = fetching_pod({"state": failed})
     ended_for_good["status"]["phase"] = "Failed"
-    told = diagnose_failure(pytorch_job(condition("Failed")), [ended_for_good])
-    assert told is not None
+    diagnosis = diagnose_failure(pytorch_job(condition("Failed")), [ended_for_good])
+    assert diagnosis is not None
     assert (
-        "fetch-volume-1, which has to end well before the program starts, did not" in told.sentence
+        "fetch-volume-1, which has to end well before the program starts, did not"
+        in diagnosis.sentence
     )
-    assert (told.container, told.line) == ("fetch-volume-1", "fatal: repository not found")
-    assert "address" in told.help
+    assert (diagnosis.container, diagnosis.line) == (
+        "fetch-volume-1",
+        "fatal: repository not found",
+    )
+    assert "address" in diagnosis.help
 
 
 STARTS = [

@@ -70,11 +70,11 @@ def test_who_may_not_see_the_other_project_reads_of_another_project(
 ) -> None:
     reclaim(kube, 1, 2)
     tell_disruptions()
-    told = readings(cast.vera, kube.workload)
-    for road, text in told.items():
+    texts = readings(cast.vera, kube.workload)
+    for road, text in texts.items():
         assert not [name for name in NAMES if name in text], road
     for road in ("page", "picture", "rest", "rest events", "rest history"):
-        assert "to another project at" in told[road], road
+        assert "to another project at" in texts[road], road
     searched = Caller(cast.vera)("GET", f"/workloads/{kube.workload.pk}/events?search=train2")
     assert searched["events"] == []
 
@@ -84,9 +84,9 @@ def test_who_sees_the_other_project_reads_its_name(kube: ClusterObjects, cast: C
     tell_disruptions()
     AccessRule.objects.create(user=cast.vera, project=cast.team_b, role=VIEWER)
     for user in (cast.alice, cast.vera):
-        told = readings(user, kube.workload)
+        texts = readings(user, kube.workload)
         for road in ("page", "picture", "rest", "rest events", "rest history"):
-            assert "to team-b at" in told[road], road
+            assert "to team-b at" in texts[road], road
 
 
 def test_a_namespace_that_has_another_project_by_now_is_not_named_after_the_former(
@@ -156,11 +156,11 @@ def test_the_submitter_is_told_once_on_the_next_page(kube: ClusterObjects, cast:
     client = as_(cast.bob)
     # A part of a page has no place for it.
     client.get(f"/workloads/{kube.workload.pk}/head")
-    shown = client.get("/workloads").content.decode()
-    assert "train1 gave 2 GPUs to another project, went on with 2 of 4 pods" in shown
+    page = client.get("/workloads").content.decode()
+    assert "train1 gave 2 GPUs to another project, went on with 2 of 4 pods" in page
     exact = find_disruption().at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    assert f'<time datetime="{exact}"' in shown, "a notice of yesterday has its date"
-    assert "mu-toast--notice" in shown
+    assert f'<time datetime="{exact}"' in page, "a notice of yesterday has its date"
+    assert "mu-toast--notice" in page
     assert "mu-toast--notice" not in client.get("/workloads").content.decode()
 
 
@@ -203,9 +203,9 @@ def test_of_many_notices_a_few_are_shown(cast: Cast) -> None:
             notice_to=cast.bob,
             cause={"action": "drain", "pods": number + 1},
         )
-    shown = as_(cast.bob).get("/workloads").content.decode()
-    assert shown.count("mu-toast--notice") == 4
-    assert "Pods were taken more often" in shown
+    page = as_(cast.bob).get("/workloads").content.decode()
+    assert page.count("mu-toast--notice") == 4
+    assert "Pods were taken more often" in page
     assert not Event.objects.filter(notice_to__isnull=False).exists()
 
 
@@ -244,9 +244,9 @@ def test_the_picture_takes_as_many_queries_with_many_pods_as_with_few(cast: Cast
         )
         client = as_(cast.vera)
         client.get("/workloads")
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as queries:
             answer = client.get(f"/workloads/{workload.pk}/pod-changes")
-        counts.append(len(seen))
+        counts.append(len(queries))
         assert len(answer.content) < 60_000
     assert counts == [6, 6, 9]
 

@@ -188,8 +188,8 @@ def test_the_log_tells_where_training_went_on(
 
 
 def test_an_earlier_restart_is_not_the_one_that_is_asked_about() -> None:
-    told = lines("step 5", "resumed at step 4", "step 5")
-    assert parse_progress(told, since=3 * SECOND) is None
+    log_lines = lines("step 5", "resumed at step 4", "step 5")
+    assert parse_progress(log_lines, since=3 * SECOND) is None
 
 
 GONE_ON = Disruption(

@@ -123,8 +123,8 @@ def test_a_repeated_event_tells_its_last_cause(kube: ClusterObjects, cast: Cast)
         event |= {"lastTimestamp": format_moment(count - 20), "count": count}
         journal.record_observations(kube.workload.cluster_id, [Observation("event", event)])
         assert Workload.objects.get().disrupted_at is not None
-    told = Caller(cast.alice)("GET", f"/workloads/{kube.workload.pk}/events?search=preempted")
-    assert [each["message"] for each in told["events"]] == [
+    answer = Caller(cast.alice)("GET", f"/workloads/{kube.workload.pk}/events?search=preempted")
+    assert [each["message"] for each in answer["events"]] == [
         f"Pod {kube.namespace}/train1-worker-1 was preempted by another workload."
     ]
 
@@ -154,9 +154,9 @@ def test_a_gang_that_is_evicted_whole_waits_for_its_turn(kube: ClusterObjects) -
     Workload.objects.update(status="Pending", running_pods=0)
     tell_disruptions()
     assert find_disruption().text.endswith(", and waits for its turn again.")
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as queries:
         tell_disruptions()
-    assert len(seen) == 2, "what waits costs nothing more"
+    assert len(queries) == 2, "what waits costs nothing more"
 
 
 def test_a_run_has_a_deadline_and_the_next_goes_on_with_the_rest(
@@ -254,8 +254,8 @@ def test_a_pod_that_is_replaced_and_taken_again_counts_twice(
             [Observation("event", event), *pods(taken), *observe_gone("pod", taken)],
         )
     tell_disruptions()
-    told = Event.objects.filter(kind="scale").order_by("at")
-    assert list(told.values_list("cause__namespace", "cause__pods")) == [
+    events = Event.objects.filter(kind="scale").order_by("at")
+    assert list(events.values_list("cause__namespace", "cause__pods")) == [
         ("muster-team-b", 1),
         ("muster-team-c", 1),
     ]
@@ -267,7 +267,7 @@ def test_many_pods_are_read_within_bounds(kube: ClusterObjects) -> None:
     for number in range(3, 1200):
         taken.pk, taken.uid, taken.name = None, f"many-{number}", f"train1-worker-{number}"
         taken.save(force_insert=True)
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as queries:
         tell_disruptions()
-    assert len(seen) < 25
+    assert len(queries) < 25
     assert "Gave 1,199 GPUs to another project" in find_disruption().text

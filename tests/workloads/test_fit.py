@@ -221,11 +221,11 @@ NODES: list[tuple[dict[str, Any], Gpus, dict[str, Any], Verdict, str]] = [
 def test_the_nodes(
     cast: Cast, node: dict[str, Any], gpus: Gpus, more: dict[str, Any], verdict: Verdict, words: str
 ) -> None:
-    seen = a_node(cast, **node).seen_at
+    seen_at = a_node(cast, **node).seen_at
     check = check_fit(asking(cast.team_a, gpus, **more), cast.team_a).nodes
     assert check.verdict is verdict
     assert words in check.text
-    assert check.seen_at == seen
+    assert check.seen_at == seen_at
 
 
 def test_pods_of_every_project_take_room(cast: Cast) -> None:

@@ -120,8 +120,12 @@ def test_a_workload_is_followed_to_its_end(running_cast: Cast) -> None:
     assert moves[-1] == "Completed"
     pods = [(0, "master", "Succeeded"), (1, "worker", "Succeeded"), (2, "worker", "Succeeded")]
     assert list(Pod.objects.values_list("rank", "role", "phase")) == pods
-    told = set(Event.objects.filter(kind="cluster").values_list("subject_kind", "reason"))
-    assert {("PyTorchJob", "SuccessfulCreatePod"), ("Pod", "Scheduled"), ("Pod", "Started")} <= told
+    cluster_events = set(Event.objects.filter(kind="cluster").values_list("subject_kind", "reason"))
+    assert {
+        ("PyTorchJob", "SuccessfulCreatePod"),
+        ("Pod", "Scheduled"),
+        ("Pod", "Started"),
+    } <= cluster_events
     assert Workload.objects.get().ended == "3 succeeded"
 
 

@@ -130,15 +130,15 @@ def test_pages_are_told_only_of_news(workload: Workload) -> None:
     write_lines(workload, 0, "step 1 loss 1")
     follow_training()
     workload.refresh_from_db()
-    told = workload.changed
-    assert told > 0
+    position = workload.changed
+    assert position > 0
     follow_training()
     workload.refresh_from_db()
-    assert workload.changed == told
+    assert workload.changed == position
     write_lines(workload, 0, "step 2 loss 1")
     follow_training()
     workload.refresh_from_db()
-    assert workload.changed > told
+    assert workload.changed > position
 
 
 def test_steps_that_go_backwards_after_a_restart(workload: Workload) -> None:
@@ -179,9 +179,9 @@ def test_stays_after_the_end_with_its_last_lines(workload: Workload) -> None:
     follow_training()
     row = TrainingProgress.objects.get()
     assert (row.step, row.total, row.is_settled, row.estimate) == (10, 10, True, "")
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as queries:
         follow_training()
-    assert len(seen) == 3
+    assert len(queries) == 3
     assert TrainingProgress.objects.get().step == 10
 
 
@@ -272,9 +272,9 @@ def test_costs_the_same_however_many_there_are(cast: Cast) -> None:
         for each in range(10 * number + 1):
             workload = a_workload(cast.team_a, f"w-{number}-{each}", status="Running")
             write_lines(workload, 0, "step 1 loss 1")
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as queries:
             follow_training()
-        counts.append(len(seen))
+        counts.append(len(queries))
     assert counts[0] == counts[1]
     assert counts[0] <= 16
 

@@ -42,16 +42,16 @@ def test_nothing_is_computed_while_nothing_changes(cast: Cast, waiting: Workload
 def test_only_clusters_that_answer_are_forecast(
     cast: Cast, waiting: Workload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Any] = []
+    calls: list[Any] = []
     monkeypatch.setattr(
-        "workloads.tasks.forecasting.forecast_cluster", lambda *given: asked.append(given)
+        "workloads.tasks.forecasting.forecast_cluster", lambda *given: calls.append(given)
     )
     forecast_all()
     Cluster.objects.update(last_seen_at=timezone.now())
     forecast_all()
     Cluster.objects.update(unreachable_since=timezone.now())
     forecast_all()
-    assert len(asked) == 1
+    assert len(calls) == 1
 
 
 def test_all_clusters_have_their_turn_the_oldest_forecast_first(
@@ -64,21 +64,21 @@ def test_all_clusters_have_their_turn_the_oldest_forecast_first(
         ClusterForecast.objects.create(
             cluster=cluster, computed_at=now - timedelta(minutes=minutes), fingerprint=""
         )
-    asked: list[str] = []
+    cluster_names: list[str] = []
 
     def forecast_one(cluster: Cluster, _now: Any) -> None:
-        asked.append(cluster.name)
+        cluster_names.append(cluster.name)
         if cluster.name == "fails":
             raise ValueError
 
     monkeypatch.setattr("workloads.tasks.forecasting.forecast_cluster", forecast_one)
     forecast_all()
-    assert asked == ["never", "fails", "old", "new"]
+    assert cluster_names == ["never", "fails", "old", "new"]
     forecast_all()
-    assert asked[4:] == ["never", "old", "new"], "what failed rests"
+    assert cluster_names[4:] == ["never", "old", "new"], "what failed rests"
     monkeypatch.setattr("workloads.tasks.forecasting.TURN_SECONDS", 0.0)
     forecast_all()
-    assert len(asked) == 7, "the time of a turn is over"
+    assert len(cluster_names) == 7, "the time of a turn is over"
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def test_a_cluster_rests_from_a_long_forecast_whoever_made_it(
     ClusterForecast.objects.create(
         cluster=cast.cluster, computed_at=made_at, took_seconds=took, fingerprint=""
     )
-    asked: list[Any] = []
+    calls: list[Any] = []
     monkeypatch.setattr(
-        "workloads.tasks.forecasting.forecast_cluster", lambda *given: asked.append(given)
+        "workloads.tasks.forecasting.forecast_cluster", lambda *given: calls.append(given)
     )
     forecast_all()
-    assert bool(asked) == is_forecast
+    assert bool(calls) == is_forecast
 
 
 @pytest.mark.parametrize(("age", "is_forecast"), [(50, False), (70, True)])
@@ -121,12 +121,12 @@ def test_a_cluster_rests_when_the_simulator_failed_at_once(
     made_at = now - timedelta(seconds=age)
     fields = {"took_seconds": 0.4, "fingerprint": "", "trouble": "The simulator failed."}
     ClusterForecast.objects.create(cluster=cast.cluster, computed_at=made_at, **fields)
-    asked: list[Any] = []
+    calls: list[Any] = []
     monkeypatch.setattr(
-        "workloads.tasks.forecasting.forecast_cluster", lambda *given: asked.append(given)
+        "workloads.tasks.forecasting.forecast_cluster", lambda *given: calls.append(given)
     )
     forecast_all()
-    assert bool(asked) == is_forecast
+    assert bool(calls) == is_forecast
 
 
 def test_a_clock_that_is_set_back_holds_up_no_forecast(cast: Cast, waiting: Workload) -> None:

@@ -175,8 +175,8 @@ def test_over_rest_the_workers_are_answered(cast: Cast) -> None:
     del body["spec"]["numWorkers"]
     answer = bob("POST", REST, body, 202)
     assert (answer["spec"]["totalGpus"], answer["spec"]["numWorkers"]) == (16, 1)
-    shown = bob("GET", f"{REST}/{answer['workloadId']}")
-    assert (shown["spec"]["totalGpus"], shown["spec"]["numWorkers"]) == (16, 1)
+    workload = bob("GET", f"{REST}/{answer['workloadId']}")
+    assert (workload["spec"]["totalGpus"], workload["spec"]["numWorkers"]) == (16, 1)
 
 
 def test_over_rest_a_total_and_a_number_of_workers_exclude_each_other(cast: Cast) -> None:

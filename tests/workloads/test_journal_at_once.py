@@ -31,14 +31,14 @@ def repeatedly(work: Callable[[int], Any]) -> Callable[[], None]:
 
 
 def test_whoever_asks_for_what_came_after_misses_nothing_that_is_being_committed() -> None:
-    cast, over, told = make_cast(), threading.Event(), dict[Any, int]()
+    cast, over, row_positions = make_cast(), threading.Event(), dict[Any, int]()
 
     def read() -> None:
         position, last = 0, False
         while not last:
             last = over.is_set()
             found = queries.load_changes(position, None, lambda rows: rows)
-            told.update({row.pk: row.changed for row in found.rows})
+            row_positions.update({row.pk: row.changed for row in found.rows})
             position = found.position
 
     def write(who: int) -> Callable[[], None]:
@@ -57,8 +57,8 @@ def test_whoever_asks_for_what_came_after_misses_nothing_that_is_being_committed
         at_once(*map(write, range(4)))
         over.set()
         reader.result()
-    assert told == dict(Workload.objects.values_list("pk", "changed"))
-    assert len(set(told.values())) == 4 * EACH
+    assert row_positions == dict(Workload.objects.values_list("pk", "changed"))
+    assert len(set(row_positions.values())) == 4 * EACH
 
 
 def test_writers_of_one_workload_lose_nothing_of_each_others() -> None:

@@ -226,11 +226,11 @@ def test_whatever_is_told_before_a_listing_after_it_the_rows_are_as_the_cluster_
     )
     for what, which in changes:
         cluster.change(what, which)
-    told = data.draw(st.lists(st.sampled_from(cluster.frames), max_size=30))
-    while told:
+    frames = data.draw(st.lists(st.sampled_from(cluster.frames), max_size=30))
+    while frames:
         size = data.draw(st.integers(1, 8))
-        journal.record_observations(cast.cluster.pk, told[:size])
-        told = told[size:]
+        journal.record_observations(cast.cluster.pk, frames[:size])
+        frames = frames[size:]
     for kind, objects in (
         ("job", [cluster.job]),
         ("podgroup", [cluster.group]),

@@ -205,9 +205,9 @@ def test_what_was_seen_after_it_was_asked_for_is_not_older_than_a_listing(
     far_on: ClusterObjects,
 ) -> None:
     listing = journal.Listing(far_on.workload.cluster_id, "pod")
-    seen = far_on.ended("master")
-    seen["metadata"]["resourceVersion"] = str(10**9 + 1)
-    journal.record_observations(far_on.workload.cluster_id, pods(seen))
+    master = far_on.ended("master")
+    master["metadata"]["resourceVersion"] = str(10**9 + 1)
+    journal.record_observations(far_on.workload.cluster_id, pods(master))
     listing.add_page([set_back(far_on.starting("master")), set_back(far_on.pod("worker", 0))])
     assert Pod.objects.get(name="train1-master-0").phase == "Succeeded"
 

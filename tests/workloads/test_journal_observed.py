@@ -155,14 +155,14 @@ def test_ranks_do_not_depend_on_the_order_in_which_pods_are_seen(kube: ClusterOb
 
 
 def test_the_same_again_is_no_change(kube: ClusterObjects) -> None:
-    seen = [
+    observations = [
         *jobs(kube.job(CREATED)),
         *pods(*(kube.pod(*role) for role in ROLES)),
         Observation("podgroup", kube.group("Unschedulable", "no")),
     ]
-    assert observe(kube, seen) == 1
+    assert observe(kube, observations) == 1
     before, position = list(Workload.objects.values()), Position.objects.get().value
-    assert observe(kube, seen) == observe(kube, seen[::-1]) == 0
+    assert observe(kube, observations) == observe(kube, observations[::-1]) == 0
     assert (list(Workload.objects.values()), Position.objects.get().value) == (before, position)
 
 
@@ -330,10 +330,10 @@ def test_times_are_the_clusters_within_ours(kube: ClusterObjects) -> None:
     asked_two_hours_ago()
     up = (timezone.now() - timedelta(hours=1)).replace(microsecond=0)
     ready = condition("Ready", lastTransitionTime=up.isoformat())
-    seen = [kube.pod(*role) for role in ROLES]
-    for pod in seen:
+    pod_objects = [kube.pod(*role) for role in ROLES]
+    for pod in pod_objects:
         pod["status"]["conditions"] = [ready]
-    observe(kube, jobs(kube.job(CREATED)), pods(*seen))
+    observe(kube, jobs(kube.job(CREATED)), pods(*pod_objects))
     assert up <= row().started_at < up + timedelta(seconds=1)  # type: ignore[operator]
     job = kube.job(SUCCEEDED)
     job["status"]["completionTime"] = "2999-01-01T00:00:00Z"
@@ -432,12 +432,12 @@ def test_the_number_of_queries_does_not_grow_with_the_batch(cast: Cast) -> None:
             )
             for number in range(size)
         ]
-        seen = [
+        observations = [
             each
             for made in all_made
             for each in (*jobs(made.job(CREATED)), *pods(*(made.queued(*role) for role in ROLES)))
         ]
-        seen += [
+        observations += [
             Observation(
                 "event", made.event(made.pod("master"), "Scheduled", "", uid=f"{size}-{number}")
             )
@@ -446,6 +446,6 @@ def test_the_number_of_queries_does_not_grow_with_the_batch(cast: Cast) -> None:
         with CaptureQueriesContext(
             connection,
         ) as queries:
-            assert journal.record_observations(cast.cluster.pk, seen) == size
+            assert journal.record_observations(cast.cluster.pk, observations) == size
         counts.append(len(queries))
     assert counts[0] == counts[1] <= 16, counts

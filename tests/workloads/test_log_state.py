@@ -75,9 +75,14 @@ def test_before_there_is_a_pod_the_page_waits_and_says_why(
     bob: Client, workload: Workload, status: str, fields: dict[str, str], expected_text: str
 ) -> None:
     becomes(workload, status, **fields)
-    told = load_state(bob, workload)
-    assert told["nothing"] == expected_text
-    assert (told["over"], told["settled"], told["order"], told["tabs"]) == (False, False, [], {})
+    state = load_state(bob, workload)
+    assert state["nothing"] == expected_text
+    assert (state["over"], state["settled"], state["order"], state["tabs"]) == (
+        False,
+        False,
+        [],
+        {},
+    )
 
 
 def test_the_diagnosis_is_said_where_there_is_one(bob: Client, workload: Workload) -> None:
@@ -105,14 +110,14 @@ def test_pods_that_have_not_begun_are_told_with_their_names(
 ) -> None:
     becomes(workload, "Initializing")
     pod = a_pod(workload, phase="Pending")
-    told = load_state(bob, workload)
+    state = load_state(bob, workload)
     assert (
-        told["nothing"]
+        state["nothing"]
         == "No pod has begun to write yet. Its pods have their places and are starting."
     )
-    assert told["order"] == [pod.pk]
-    assert told["tabs"][str(pod.pk)].startswith("<span")
-    assert "train1-0" in told["tabs"][str(pod.pk)]
+    assert state["order"] == [pod.pk]
+    assert state["tabs"][str(pod.pk)].startswith("<span")
+    assert "train1-0" in state["tabs"][str(pod.pk)]
 
 
 def test_a_log_that_is_empty_so_far_is_not_over(bob: Client, workload: Workload) -> None:
@@ -134,22 +139,22 @@ def test_a_log_that_is_empty_so_far_is_not_over(bob: Client, workload: Workload)
 @pytest.mark.parametrize("status", ["Completed", "Failed", "Stopped"])
 def test_at_rest_it_says_what_there_was(bob: Client, workload: Workload, status: str) -> None:
     becomes(workload, status)
-    told = load_state(bob, workload)
-    assert (told["over"], told["settled"], told["nothing"]) == (
+    state = load_state(bob, workload)
+    assert (state["over"], state["settled"], state["nothing"]) == (
         True,
         True,
         "It had no pod, and so wrote nothing.",
     )
     pod = a_pod(workload, phase="Failed")
-    told = load_state(bob, workload)
-    assert (told["over"], told["settled"], told["nothing"]) == (
+    state = load_state(bob, workload)
+    assert (state["over"], state["settled"], state["nothing"]) == (
         False,
         False,
         "It has ended, and what it wrote is being fetched.",
     )
     Pod.objects.filter(pk=pod.pk).update(logs_kept=True)
-    told = load_state(bob, workload)
-    assert (told["over"], told["settled"], told["nothing"]) == (True, True, "It wrote nothing.")
+    state = load_state(bob, workload)
+    assert (state["over"], state["settled"], state["nothing"]) == (True, True, "It wrote nothing.")
 
 
 @pytest.mark.parametrize(
@@ -198,14 +203,14 @@ def test_the_tabs_are_those_of_the_page(bob: Client, workload: Workload) -> None
         page = bob.get(
             f"/workloads/{workload.pk}/logs", query, headers={"HX-Request": "true"}
         ).content.decode()
-        told = window(bob, workload, **query)[0]
-        assert len(told["order"]) == len(told["tabs"]) == 3
-        places = [page.index(told["tabs"][str(pod)]) for pod in told["order"]]
+        head = window(bob, workload, **query)[0]
+        assert len(head["order"]) == len(head["tabs"]) == 3
+        places = [page.index(head["tabs"][str(pod)]) for pod in head["order"]]
         assert places == sorted(places)
 
 
 def test_names_of_pods_are_text(bob: Client, workload: Workload) -> None:
     a_log(workload, number_lines(1))
     Pod.objects.update(name=HOSTILE[0].decode())
-    told = load_state(bob, workload)
-    assert "<script" not in "".join(told["tabs"].values())
+    state = load_state(bob, workload)
+    assert "<script" not in "".join(state["tabs"].values())

@@ -136,15 +136,15 @@ def test_a_store_that_is_away_is_not_asked_for_each_log(
 ) -> None:
     for rank in range(6):
         a_log(workload, number_lines(3), rank=rank)
-    asked: list[Log] = []
+    attempts: list[Log] = []
 
     def fail(log: Log) -> bool:
-        asked.append(log)
+        attempts.append(log)
         raise ConnectionError
 
     monkeypatch.setattr(object_store, "move_log", fail)
     assert object_store.move_ended_logs() == 0
-    assert len(asked) == object_store.MOST_FAILURES
+    assert len(attempts) == object_store.MOST_FAILURES
 
 
 def test_a_store_that_does_not_answer_is_given_up_soon(
@@ -320,8 +320,8 @@ def test_a_store_that_is_away_is_waited_for_once_while_logs_are_removed(
         a_log(workload, number_lines(3), rank=rank, ended_at="2020-01-01T00:00:00Z")
     with pytest.raises(boto_errors.ClientError):
         logbook.remove_old_logs()
-    asked = [request.method for request in failing_store.requests]
-    assert asked.count("DELETE") == log_storage.ATTEMPTS
+    methods = [request.method for request in failing_store.requests]
+    assert methods.count("DELETE") == log_storage.ATTEMPTS
     assert Log.objects.filter(state=Log.State.REMOVED).exclude(path="").count() == 3
 
 

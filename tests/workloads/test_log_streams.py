@@ -134,8 +134,10 @@ async def test_a_stream_that_breaks_off_and_comes_back_loses_and_doubles_nothing
     await sync_to_async(settle)(log)
     await sync_to_async(rest)(workload, "Completed")
     found += (await collect_lines(client, workload, {"log": log.pk}, 1 << 30, last))[0]
-    held = [line.decode().split(" ", 1)[1] for line in logbook.read_tail(log, 1 << 20).splitlines()]
-    assert found == held
+    stored_lines = [
+        line.decode().split(" ", 1)[1] for line in logbook.read_tail(log, 1 << 20).splitlines()
+    ]
+    assert found == stored_lines
 
 
 async def test_a_pod_that_writes_late_is_in_the_merged_stream_with_every_line() -> None:
@@ -279,11 +281,11 @@ async def test_a_stream_is_asked_for_anew_before_long_and_not_given_to_who_has_s
 async def test_too_many_streams_of_one_person_are_refused(settings: Any) -> None:
     client, workload = await signed_in()
     log = await capturing(workload, 1)
-    held = [events(client, workload, {"log": log.pk}) for _ in range(20)]
-    for stream in held:
+    streams = [events(client, workload, {"log": log.pk}) for _ in range(20)]
+    for stream in streams:
         await anext(stream)
     answer = await client.get(reverse("log-stream", args=[workload.pk]), {"log": log.pk})
-    for stream in held:
+    for stream in streams:
         await stream.aclose()
     assert answer.status_code == 429
 

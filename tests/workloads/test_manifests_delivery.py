@@ -111,8 +111,10 @@ def test_a_data_worker_is_a_process_group_of_its_own() -> None:
 def test_a_variable_of_the_person_does_not_replace_one_of_the_delivery() -> None:
     variables = (Variable("MUSTER_DELIVERY_UNITS", "7"), Variable("EPOCHS", "3"))
     spec = train1(setup=Setup(Environment("x", variables=variables)), data_delivery=TWO)
-    told = read_variables(build(spec)[-1]["spec"]["pytorchReplicaSpecs"]["Worker"]["template"])
-    assert (told["MUSTER_DELIVERY_UNITS"], told["EPOCHS"]) == ("1000", "3")
+    pod_variables = read_variables(
+        build(spec)[-1]["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
+    )
+    assert (pod_variables["MUSTER_DELIVERY_UNITS"], pod_variables["EPOCHS"]) == ("1000", "3")
 
 
 def test_a_data_worker_has_neither_gpus_nor_the_choice_of_nodes_for_them() -> None:
@@ -202,9 +204,9 @@ def test_the_launcher_of_mpi_hands_the_variables_on_to_its_ranks() -> None:
     )
     objects = build(spec)
     replicas = objects[-1]["spec"]["mpiReplicaSpecs"]
-    told = read_variables(replicas["Launcher"]["template"])
-    handed_on = told["OMPI_MCA_mca_base_env_list"].split(";")
-    assert set(handed_on) == {each for each in told if each.startswith("MUSTER_DELIVERY_")}
+    variables = read_variables(replicas["Launcher"]["template"])
+    handed_on = variables["OMPI_MCA_mca_base_env_list"].split(";")
+    assert set(handed_on) == {each for each in variables if each.startswith("MUSTER_DELIVERY_")}
     assert "MUSTER_DELIVERY_KEY" in handed_on
     worker = get_data_template(objects)["spec"]["containers"][0]
     assert worker["command"] == ["mpirun", "python", "train.py"]

@@ -91,7 +91,7 @@ LIVE = [
     ("spec", "path", "count"), LIVE, ids=lambda each: getattr(each, "name", "")
 )
 def test_a_real_cluster_runs_it_to_the_end(api: Api, spec: Spec, path: str, count: int) -> None:
-    seen = [Status.CREATING]
+    statuses = [Status.CREATING]
     most = 0
 
     def look() -> bool:
@@ -100,20 +100,20 @@ def test_a_real_cluster_runs_it_to_the_end(api: Api, spec: Spec, path: str, coun
         pods = api.get(
             "/api/v1/namespaces/team-a/pods", labelSelector=build_selector(f"w-{spec.name}")
         ).ok()["items"]
-        told = derive_status(job, pods, before=seen[-1])
-        if told.status != seen[-1]:
-            seen.append(told.status)
-        most = max(most, told.running)
-        if told.status is Status.COMPLETED:
-            assert told.ended == f"{count} succeeded"
-        return told.status in (Status.COMPLETED, Status.FAILED)
+        state = derive_status(job, pods, before=statuses[-1])
+        if state.status != statuses[-1]:
+            statuses.append(state.status)
+        most = max(most, state.running)
+        if state.status is Status.COMPLETED:
+            assert state.ended == f"{count} succeeded"
+        return state.status in (Status.COMPLETED, Status.FAILED)
 
     for obj in build_objects(spec, workload_id=f"w-{spec.name}"):
         api.post(path, obj, fieldValidation="Strict").ok(201)
     eventually(look)
     order = [Status.CREATING, Status.PENDING, Status.INITIALIZING, Status.RUNNING, Status.COMPLETED]
-    assert [status for status in order if status in seen] == seen
-    assert seen[-2:] == [Status.RUNNING, Status.COMPLETED]
+    assert [status for status in order if status in statuses] == statuses
+    assert statuses[-2:] == [Status.RUNNING, Status.COMPLETED]
     assert most == count
 
 
@@ -135,8 +135,8 @@ def test_an_elastic_master_trains_alone_while_its_worker_has_no_gpu(api: Api) ->
         return phases == {"alone-master-0": "Running", "alone-worker-0": "Pending"}
 
     def find_end() -> Any:
-        told = derive_status(api.get(f"{LIVE[0][1]}/alone").ok(), list_pods())
-        return told.status if told.status in (Status.COMPLETED, Status.FAILED) else None
+        state = derive_status(api.get(f"{LIVE[0][1]}/alone").ok(), list_pods())
+        return state.status if state.status in (Status.COMPLETED, Status.FAILED) else None
 
     eventually(has_the_master_alone)
     assert eventually(find_end) is Status.COMPLETED
@@ -175,7 +175,7 @@ def test_a_job_too_large_for_the_cluster_is_pending(api: Api) -> None:
         pods = api.get(
             "/api/v1/namespaces/team-a/pods", labelSelector=build_selector("w-large")
         ).ok()["items"]
-        told = derive_status(api.get(f"{LIVE[0][1]}/large").ok(), pods)
-        return told.status is Status.PENDING and told.reason
+        state = derive_status(api.get(f"{LIVE[0][1]}/large").ok(), pods)
+        return state.status is Status.PENDING and state.reason
 
     assert "GPU" in eventually(pending).upper()

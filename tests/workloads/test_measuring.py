@@ -90,9 +90,9 @@ def test_a_moment_is_measured_once(cast: Cast, monkeypatch: pytest.MonkeyPatch) 
         Cluster.objects.update(prometheus_url=f"http://127.0.0.1:{server.port}")
         measure_again(cast.cluster)
         measuring._pauses.clear()
-        asked = len(server.requests)
+        request_count = len(server.requests)
         measure(str(cast.cluster.pk))
-        assert len(server.requests) == asked
+        assert len(server.requests) == request_count
 
 
 def test_a_sign_in_that_cannot_be_read_is_said_and_nothing_is_sent(cast: Cast) -> None:

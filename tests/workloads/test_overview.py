@@ -228,9 +228,9 @@ def test_ended_workloads_are_not_read_to_find_those_that_wait_or_hold_gpus(
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     client = client_of(cast.alice)
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as query_log:
         assert client.get(address.format(project=cast.team_a.pk)).status_code == 200
-    found = [sql for each in seen if 'FROM "workloads_workload"' in (sql := each["sql"])]
+    found = [sql for each in query_log if 'FROM "workloads_workload"' in (sql := each["sql"])]
     unended = [sql for sql in found if "status_at" in sql.partition("ORDER BY")[2]]
     holding = [sql for sql in found if "SUM(" in sql and "gpus_allocated" in sql]
     assert unended

@@ -77,5 +77,5 @@ VIEWS = [
 def test_a_pod_is_described_in_a_word_and_what_is_behind_it(
     obj: Object, status: str, reason: str
 ) -> None:
-    seen = build_pod_view(obj)
-    assert (seen.status, seen.reason) == (status, reason)
+    view = build_pod_view(obj)
+    assert (view.status, view.reason) == (status, reason)

@@ -81,13 +81,13 @@ def test_what_policies_set_is_as_they_want_it_and_setting_it_again_changes_nothi
     found = merge_policies(those)
     once = complete_spec(submitted, found, given_fields=frozenset())
     assert complete_spec(once, found) == once
-    told = {issue.rule.rpartition(".")[0] for issue in find_issues(once, found)}
+    broken_rules = {issue.rule.rpartition(".")[0] for issue in find_issues(once, found)}
     silent = {
         limits.field.name
         for limits in found.limits.values()
         if limits.fallback and limits.field.policy.is_implied
     }
-    assert not told & (silent - {"host_network"})
+    assert not broken_rules & (silent - {"host_network"})
 
 
 def test_the_strictest_of_all_levels_holds_with_the_policy_that_says_so() -> None:
@@ -132,11 +132,11 @@ def test_the_widest_lock_holds_and_the_others_are_told_of() -> None:
         policy("base", priority={"default": "low", "locked": True}),
     )
     assert complete_spec(spec(), found).lifecycle.priority == "low"
-    told = (
+    conflict = (
         "Priority: the rule of policy own of project team-a does not hold, for it contradicts "
         "policy base of everybody. Change one of them."
     )
-    assert found.conflicts == {"priority": [told]}
+    assert found.conflicts == {"priority": [conflict]}
 
 
 def test_a_narrower_rule_that_nothing_could_keep_is_set_aside() -> None:

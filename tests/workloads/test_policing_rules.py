@@ -49,12 +49,14 @@ def test_rules_are_read_as_they_were_written(those: list[PolicyRules]) -> None:
     ),
 )
 def test_whatever_is_sent_is_right_or_told_to_be_wrong(name: str, rule: dict[str, Any]) -> None:
-    told: Sequence[RuleProblem] = ()
+    problems: Sequence[RuleProblem] = ()
     try:
         found = parse_rules({name: rule})
     except BadRules as bad:
-        found, told = {}, bad.problems
-    assert all(each.field == name and each.text.startswith(CATALOGUE[name].label) for each in told)
+        found, problems = {}, bad.problems
+    assert all(
+        each.field == name and each.text.startswith(CATALOGUE[name].label) for each in problems
+    )
     assert parse_rules(serialize_rules(found)) == found
 
 

@@ -48,17 +48,17 @@ def waits(cast: Cast, name: str = "waits", gpus: int = 8) -> Workload:
 
 def test_without_a_quota_there_is_no_picture_that_looks_full(cast: Cast) -> None:
     Project.objects.filter(pk=cast.team_a.pk).update(allocated={"cpu": "3"})
-    shown = page(cast, cast.vera)
-    assert "3 cores, no quota" in shown
-    assert 'aria-label="CPU: ' not in shown
-    assert 'aria-label="GPUs: ' in shown
+    text = page(cast, cast.vera)
+    assert "3 cores, no quota" in text
+    assert 'aria-label="CPU: ' not in text
+    assert 'aria-label="GPUs: ' in text
 
 
 def test_the_quota_is_a_picture_with_words(cast: Cast) -> None:
     a_workload(cast.team_a, gpus_allocated=Decimal(3))
-    shown = page(cast, cast.vera)
-    assert 'aria-label="GPUs: 3 GPUs allocated, 1 more than the quota of 2"' in shown
-    assert "over its quota" in tile(shown, "Allocated GPUs")
+    text = page(cast, cast.vera)
+    assert 'aria-label="GPUs: 3 GPUs allocated, 1 more than the quota of 2"' in text
+    assert "over its quota" in tile(text, "Allocated GPUs")
 
 
 def test_nothing_is_taken_back_where_no_scheduler_does_it(cast: Cast) -> None:
@@ -74,9 +74,9 @@ def test_cpu_and_memory_are_as_the_queue_told_and_hostile_numbers_are_left_out(c
     Project.objects.update(
         allocated={"cpu": "12", "memory": str(3 << 30)}, cpu_quota=Decimal(24), memory_quota=6 << 30
     )
-    shown = page(cast, cast.vera)
-    assert "CPU: 12 cores allocated of a quota of 24" in shown
-    assert "Memory: 3 GiB allocated of a quota of 6" in shown
+    text = page(cast, cast.vera)
+    assert "CPU: 12 cores allocated of a quota of 24" in text
+    assert "Memory: 3 GiB allocated of a quota of 6" in text
     Project.objects.update(allocated={"cpu": "NaN", "memory": "<b>"})
     assert "cores allocated" not in page(cast, cast.vera)
 
@@ -88,11 +88,11 @@ def test_why_it_waits_and_who_holds_the_gpus_as_far_as_one_may_see(cast: Cast) -
     holder = a_workload(cast.team_b, "secret", gpus_allocated=Decimal(6))
     a_pod(holder, node="n", gpus=Decimal(6))
     waits(cast)
-    shown = page(cast, cast.vera)
-    assert "Needs 8 GPUs; 2 of 8 are free; other projects hold 6." in shown
-    assert "Other projects" in shown
-    assert "team-b" not in shown
-    assert "secret" not in shown
+    text = page(cast, cast.vera)
+    assert "Needs 8 GPUs; 2 of 8 are free; other projects hold 6." in text
+    assert "Other projects" in text
+    assert "team-b" not in text
+    assert "secret" not in text
     assert "2 of 8 are free; team-b holds 6." in page(cast, cast.alice)
 
 
@@ -112,9 +112,9 @@ def test_failures_tell_their_reason_and_idle_workloads_since_when(cast: Cast) ->
         is_use_known=True,
     )
     add_sample(cast.team_a, gpus_allocated=Decimal(1), gpus_idle=Decimal(1))
-    shown = page(cast, cast.bob)
-    assert "OOMKilled: worker 3" in shown
-    assert re.search(r"GPUs idle since <time[^>]*>50 min ago", shown)
+    text = page(cast, cast.bob)
+    assert "OOMKilled: worker 3" in text
+    assert re.search(r"GPUs idle since <time[^>]*>50 min ago", text)
 
 
 IN_LOGS = "Its page says which pod failed first, and the line of its log."
@@ -141,24 +141,24 @@ def fails(cast: Cast, *codes: int) -> None:
 
 def test_a_failure_is_told_by_the_pod_that_failed(cast: Cast) -> None:
     fails(cast, 0, 3)
-    for shown in (page(cast, cast.bob), html(cast.bob)):
-        assert "Worker 1 (rank 1) failed first: the program ended with exit code 3." in shown
-        assert "backoff limit" not in shown
-        assert IN_LOGS not in shown
+    for text in (page(cast, cast.bob), html(cast.bob)):
+        assert "Worker 1 (rank 1) failed first: the program ended with exit code 3." in text
+        assert "backoff limit" not in text
+        assert IN_LOGS not in text
 
 
 def test_where_several_pods_failed_it_says_where_to_read_which_was_first(cast: Cast) -> None:
     fails(cast, 1, 1)
-    shown = page(cast, cast.bob)
-    assert "it has reached the specified backoff limit" in shown
-    assert IN_LOGS in shown
+    text = page(cast, cast.bob)
+    assert "it has reached the specified backoff limit" in text
+    assert IN_LOGS in text
 
 
 def test_what_failed_without_pods_has_no_log_to_look_into(cast: Cast) -> None:
     fails(cast)
-    shown = page(cast, cast.bob)
-    assert "it has reached the specified backoff limit" in shown
-    assert IN_LOGS not in shown
+    text = page(cast, cast.bob)
+    assert "it has reached the specified backoff limit" in text
+    assert IN_LOGS not in text
 
 
 def test_what_is_not_known_of_its_gpus_is_called_unknown(cast: Cast) -> None:
@@ -172,14 +172,14 @@ def test_what_is_not_known_of_its_gpus_is_called_unknown(cast: Cast) -> None:
     a_workload(cast.team_a, "busy", gpus_allocated=Decimal(1), is_use_known=True)
     a_workload(cast.team_a, "part", gpus_allocated=Decimal("0.5"))
     a_workload(cast.team_a, "no-gpus")
-    shown = page(cast, cast.bob)
-    assert (shown.count("GPU use unknown"), shown.count("GPUs idle since")) == (3, 0), (
+    text = page(cast, cast.bob)
+    assert (text.count("GPU use unknown"), text.count("GPUs idle since")) == (3, 0), (
         "nobody has looked lately"
     )
     add_sample(cast.team_a, gpus_allocated=Decimal("2.5"))
-    shown = page(cast, cast.bob)
-    assert (shown.count("GPU use unknown"), shown.count("GPUs idle since")) == (1, 1)
-    assert shown.index("GPUs idle since") > shown.index(str(lazy.pk))
+    text = page(cast, cast.bob)
+    assert (text.count("GPU use unknown"), text.count("GPUs idle since")) == (1, 1)
+    assert text.index("GPUs idle since") > text.index(str(lazy.pk))
 
 
 def test_idle_gpus_are_unknown_without_prometheus_and_it_says_so(cast: Cast) -> None:
@@ -211,10 +211,10 @@ def test_who_may_not_see_workloads_sees_the_quota_only(cast: Cast) -> None:
     role = CustomRole.objects.create(name="Sees projects", permissions=["projects:view"])
     user = User.objects.create(username="quiet")
     AccessRule.objects.create(user=user, project=cast.team_a, custom_role=role)
-    shown = page(cast, user)
-    assert "Quota" in shown
-    assert "secret" not in shown
-    assert "Who holds" not in shown
+    text = page(cast, user)
+    assert "Quota" in text
+    assert "secret" not in text
+    assert "Who holds" not in text
     assert client_of(user).get(f"/projects/{cast.team_a.pk}/allocation").status_code in (403, 404)
 
 

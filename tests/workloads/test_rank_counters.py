@@ -151,10 +151,12 @@ def test_data_workers_that_vanished_long_ago_crowd_nobody_out(
 ) -> None:
     write_log(kube, preparing(0, 25))
     evicting = start_preparing(cast, name="evicting")
-    gone = [evicting.data_pod(0, tries=each) for each in range(1, 5)]
-    for each in gone:
+    vanished_pods = [evicting.data_pod(0, tries=each) for each in range(1, 5)]
+    for each in vanished_pods:
         each["metadata"]["creationTimestamp"] = "2026-11-21T01:00:00Z"
-    journal.record_observations(cast.cluster.pk, [*pods(*gone), *observe_gone("pod", *gone)])
+    journal.record_observations(
+        cast.cluster.pk, [*pods(*vanished_pods), *observe_gone("pod", *vanished_pods)]
+    )
     gone_rows = Pod.objects.exclude(vanished_at=None)
     assert gone_rows.update(vanished_at=timezone.now() - timedelta(hours=1)) == 4
     monkeypatch.setattr(data_progress, "MOST_PODS", 4)

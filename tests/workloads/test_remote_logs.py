@@ -58,6 +58,6 @@ def test_a_cluster_that_is_away_is_not_asked_for_each_log(
     with FaultServer(refusal(status, "ServiceUnavailable")) as server:
         serve_cluster(workload, server)
         head, _ = window(client, workload, attempt=1)
-        asked = {request.path for request in server.requests}
-    assert len(asked) == 1
+        paths = {request.path for request in server.requests}
+    assert len(paths) == 1
     assert "The cluster does not give it either" in head["notes"][0]

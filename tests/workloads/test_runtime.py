@@ -105,13 +105,13 @@ def test_page_file_rest_and_limit_tell_the_same(
 
 def test_what_never_ran_has_no_runtime_and_is_not_asked_for(cast: Cast) -> None:
     workload = a_workload(cast.team_a, status="Pending", started_at=None)
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         assert rendering.load_runtimes([workload])[workload.pk] == rendering.Runtime(0.0, 0.0)
-    assert len(asked) == 0
+    assert len(queries) == 0
 
 
 def test_the_runtimes_of_many_rows_are_one_query(cast: Cast) -> None:
     rows = [a_preempted_workload(cast, f"train{number}") for number in range(5)]
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         found = rendering.load_runtimes(rows)
-    assert (len(found), len(asked)) == (5, 1)
+    assert (len(found), len(queries)) == (5, 1)

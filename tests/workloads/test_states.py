@@ -45,21 +45,21 @@ from workloads.states import (
 
 
 def test_running_pods_are_those_that_are_ready() -> None:
-    told = derive_status(
+    state = derive_status(
         pytorch_job(CREATED, RUNNING), [pod("master"), *PLACED[1:]], before=Status.PENDING
     )
-    assert (told.running, told.requested) == (1, 3)
-    assert told.reason == "1 of 3 pods are up."
+    assert (state.running, state.requested) == (1, 3)
+    assert state.reason == "1 of 3 pods are up."
 
 
 def test_a_pod_group_alone_means_pending() -> None:
-    told = derive_status(
+    state = derive_status(
         pytorch_job(CREATED),
         [],
         pod_group("Unschedulable", "not enough GPUs"),
         before=Status.CREATING,
     )
-    assert told == DerivedStatus(Status.PENDING, "not enough GPUs", 0, 3)
+    assert state == DerivedStatus(Status.PENDING, "not enough GPUs", 0, 3)
 
 
 def test_a_pod_that_was_taken_has_not_failed() -> None:
@@ -71,10 +71,10 @@ def test_a_pod_that_was_taken_has_not_failed() -> None:
         terminating=True,
         conditions=[condition("DisruptionTarget", reason="PreemptionByScheduler")],
     )
-    told = derive_status(
+    state = derive_status(
         pytorch_job(CREATED, RUNNING), [pod("master"), pod(), taken], before=Status.RUNNING
     )
-    assert told.reason == "2 of 3 pods are up."
+    assert state.reason == "2 of 3 pods are up."
 
 
 def test_a_preempted_attempt_is_pending_again_and_says_so() -> None:
@@ -83,9 +83,9 @@ def test_a_preempted_attempt_is_pending_again_and_says_so() -> None:
         terminating=True,
         conditions=[condition("DisruptionTarget", reason="PreemptionByScheduler")],
     )
-    told = derive_status(pytorch_job(CREATED, RUNNING), [leaving], before=Status.RUNNING)
-    assert (told.status, told.requeued) == (Status.PENDING, True)
-    assert told.reason == "Its pods lost their places."
+    state = derive_status(pytorch_job(CREATED, RUNNING), [leaving], before=Status.RUNNING)
+    assert (state.status, state.requeued) == (Status.PENDING, True)
+    assert state.reason == "Its pods lost their places."
     again = derive_status(
         pytorch_job(CREATED, RESTARTING),
         WAITING,
@@ -108,20 +108,20 @@ def test_what_is_wrong_with_a_start_is_the_reason() -> None:
 
 
 def test_the_pod_that_failed_is_named() -> None:
-    told = derive_status(
+    state = derive_status(
         pytorch_job(CREATED, RUNNING),
         [*ALL_UP[:2], ended_pod("worker", 1, 3)],
         before=Status.RUNNING,
     )
-    assert told.reason == "2 of 3 pods are up. worker 1 failed: exit code 3."
+    assert state.reason == "2 of 3 pods are up. worker 1 failed: exit code 3."
 
 
 def test_an_elastic_job_runs_with_its_minimum() -> None:
     job = pytorch_job(CREATED, RUNNING, workers=3, master=False, elasticPolicy={"minReplicas": 2})
     two, third = [pod("worker", 0), pod("worker", 1)], queued_pod("worker", 2)
     for before in (Status.PENDING, Status.RUNNING, Status.DEGRADED):
-        told = derive_status(job, [*two, third], before=before)
-        assert (told.status, told.reason, told.running, told.requested) == (
+        state = derive_status(job, [*two, third], before=before)
+        assert (state.status, state.reason, state.running, state.requested) == (
             Status.RUNNING,
             "2 of 3 pods are up; it runs with 2 or more.",
             2,
@@ -130,8 +130,8 @@ def test_an_elastic_job_runs_with_its_minimum() -> None:
     whole = derive_status(job, [*two, pod("worker", 2)], before=Status.RUNNING)
     assert (whole.status, whole.reason) == (Status.RUNNING, "")
     led = pytorch_job(CREATED, RUNNING, workers=3, elasticPolicy={"minReplicas": 3})
-    told = derive_status(led, [pod("master"), *two, third], before=Status.PENDING)
-    assert (told.status, told.reason) == (
+    state = derive_status(led, [pod("master"), *two, third], before=Status.PENDING)
+    assert (state.status, state.reason) == (
         Status.RUNNING,
         "3 of 4 pods are up; it runs with 3 or more.",
     )
@@ -141,15 +141,15 @@ def test_an_elastic_job_is_not_well_below_its_minimum() -> None:
     job = pytorch_job(CREATED, RUNNING, workers=3, master=False, elasticPolicy={"minReplicas": 2})
     one = [pod("worker", 0), queued_pod("worker", 1), queued_pod("worker", 2)]
     assert derive_status(job, one, before=Status.PENDING).status == Status.PENDING
-    told = derive_status(job, one, before=Status.RUNNING)
-    assert (told.status, told.reason) == (Status.DEGRADED, "1 of 3 pods are up.")
+    state = derive_status(job, one, before=Status.RUNNING)
+    assert (state.status, state.reason) == (Status.DEGRADED, "1 of 3 pods are up.")
 
 
 def test_a_broken_pod_beyond_the_minimum_is_damage() -> None:
     job = pytorch_job(CREATED, RUNNING, workers=3, master=False, elasticPolicy={"minReplicas": 2})
     broken = ended_pod("worker", 2, 3)
-    told = derive_status(job, [pod("worker", 0), pod("worker", 1), broken], before=Status.RUNNING)
-    assert (told.status, told.reason) == (
+    state = derive_status(job, [pod("worker", 0), pod("worker", 1), broken], before=Status.RUNNING)
+    assert (state.status, state.reason) == (
         Status.DEGRADED,
         "2 of 3 pods are up. worker 2 failed: exit code 3.",
     )
@@ -160,8 +160,8 @@ def test_a_job_that_is_not_there_means_what_was_asked_before() -> None:
     assert derive_status(None, ALL_UP, before=Status.STOPPING).status == Status.STOPPING
     assert derive_status(None, [], before=Status.STOPPING).status == Status.STOPPED
     assert derive_status(None, [], before=Status.COMPLETED).status == Status.COMPLETED
-    gone = derive_status(None, [], before=Status.RUNNING)
-    assert (gone.status, gone.reason) == (
+    state = derive_status(None, [], before=Status.RUNNING)
+    assert (state.status, state.reason) == (
         Status.STOPPED,
         "Its job was deleted in the cluster, and not by Muster.",
     )
@@ -170,8 +170,8 @@ def test_a_job_that_is_not_there_means_what_was_asked_before() -> None:
 def test_a_job_deleted_behind_our_back_is_stopping_and_not_failed() -> None:
     job = pytorch_job(CREATED, FAILED)
     job["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z"
-    told = derive_status(job, ALL_UP, before=Status.RUNNING)
-    assert (told.status, told.reason) == (
+    state = derive_status(job, ALL_UP, before=Status.RUNNING)
+    assert (state.status, state.reason) == (
         Status.STOPPING,
         "Its job is being deleted in the cluster, and not by Muster.",
     )
@@ -198,6 +198,7 @@ ENDS = [
         "1 succeeded, 1 failed, 1 stopped",
     ),
     (pytorch_job(FAILED), ""),
+    (pytorch_job(FAILED, counts={"Master": {}, "Worker": {}}), "3 ended"),
     (batch_job(condition("Complete"), succeeded=1, failed=2), "1 succeeded, 2 failed"),
 ]
 
@@ -246,16 +247,16 @@ def test_a_job_that_waits_for_its_data_is_neither_stopped_nor_pending() -> None:
     assert derive_status(held_job(SUSPENDED), [], before=Status.STOPPING).status == Status.STOPPED
     over = held_job(SUSPENDED, is_over=True)
     for before in (Status.PREPARING, Status.PENDING, Status.INITIALIZING):
-        told = derive_status(over, [queued_pod("master")], before=before)
-        assert told.status in (Status.PENDING, before)
+        state = derive_status(over, [queued_pod("master")], before=before)
+        assert state.status in (Status.PENDING, before)
     assert derive_status(over, ALL_UP, before=Status.INITIALIZING).status == Status.RUNNING
 
 
 def test_a_job_that_others_suspend_says_so() -> None:
     suspended = pytorch_job(SUSPENDED, runPolicy={"suspend": True})
-    told = derive_status(suspended, [], before=Status.CREATING)
-    assert told.status == Status.STOPPED
-    assert told.reason == "Its job was suspended in the cluster, and not by Muster."
+    state = derive_status(suspended, [], before=Status.CREATING)
+    assert state.status == Status.STOPPED
+    assert state.reason == "Its job was suspended in the cluster, and not by Muster."
     assert derive_status(suspended, [], before=Status.STOPPING).reason == ""
 
 
@@ -319,13 +320,13 @@ def test_any_objects_give_a_status_that_may_follow(data: st.DataObject) -> None:
     ]
     pods = data.draw(st.lists(st.sampled_from(shapes), max_size=4))
     before = data.draw(st.sampled_from(Status))
-    told = derive_status(
+    state = derive_status(
         job,
         pods,
         data.draw(st.sampled_from([None, pod_group(), pod_group("OverLimit", "m"), {}])),
         before=before,
     )
-    assert told.status == before or can_move(before, told.status)
+    assert state.status == before or can_move(before, state.status)
 
 
 ORDER = [Status.PENDING, Status.INITIALIZING, Status.RUNNING]

@@ -69,7 +69,7 @@ def test_a_row_tells_what_runs_and_how(cast: Cast) -> None:
         ran_seconds=75,
     )
     page = html(as_(cast.vera))
-    for told in (
+    for text in (
         "train1",
         "Distributed",
         "PyTorch",
@@ -82,7 +82,7 @@ def test_a_row_tells_what_runs_and_how(cast: Cast) -> None:
         "0.1",
         "1 min 15 s",
     ):
-        assert f">{told}<" in page or told in page, told
+        assert f">{text}<" in page or text in page, text
 
 
 def test_frameworks_and_roles_are_called_by_their_names(cast: Cast) -> None:
@@ -154,13 +154,13 @@ def test_pages_turn_both_ways_in_every_order_with_equal_values(
     pages = [html(client, f"?sort={sort}")]
     while following := link(pages[-1], "next"):
         pages.append(client.get(following).content.decode())
-    shown = [names(page) for page in pages]
-    assert [len(page) for page in shown] == [50, 50, 20]
-    assert len({name for page in shown for name in page}) == 120
+    page_names = [names(page) for page in pages]
+    assert [len(page) for page in page_names] == [50, 50, 20]
+    assert len({name for page in page_names for name in page}) == 120
     back = client.get(link(pages[2], "prev")).content.decode()
-    assert names(back) == shown[1]
+    assert names(back) == page_names[1]
     first = client.get(link(back, "prev")).content.decode()
-    assert names(first) == shown[0]
+    assert names(first) == page_names[0]
     assert not link(first, "prev")
 
 
@@ -232,8 +232,8 @@ def test_chosen_columns_are_shown_and_remembered(cast: Cast, query: str) -> None
     client = as_(cast.vera)
     usual = [each.name for each in TABLE.columns if not each.is_extra]
     assert find_columns(html(client)) == ["check", *usual]
-    asked = find_columns(html(client, query))
-    assert asked == find_columns(html(client)) == ["check", "name", "status", "created"]
+    columns = find_columns(html(client, query))
+    assert columns == find_columns(html(client)) == ["check", "name", "status", "created"]
     assert find_columns(html(client, "?column=name")) == ["check", "name"]
 
 
@@ -293,15 +293,15 @@ def test_a_page_takes_as_many_queries_with_fifty_rows_as_with_five(
     for rows in (5, 50):
         for number in range(Workload.objects.count(), rows):
             a_workload(cast.team_a, f"w-{number}", by=cast.bob)
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as queries:
             html(client)
-        counts.append(len(seen))
-        sql = " ".join(each["sql"] for each in seen)
+        counts.append(len(queries))
+        sql = " ".join(each["sql"] for each in queries)
         assert "COUNT(" not in sql
         assert "OFFSET" not in sql
         assert '"workloads_workload"."spec"' not in sql
         # The keys of the page come from an index alone.
-        [keys] = [each["sql"] for each in seen if "LIMIT 51" in each["sql"]]
+        [keys] = [each["sql"] for each in queries if "LIMIT 51" in each["sql"]]
         assert "JOIN" not in keys
     # Three of them say why a viewer cannot launch, and who can help.
     assert counts == [15, 15]
@@ -342,11 +342,11 @@ def test_changes_are_told_once_and_then_there_is_nothing(cast: Cast) -> None:
     before = other.changed
     assert client.get(f"/workloads/changes?after={before}").status_code == 204
     touch_workload(workload, status="Failed")
-    told = client.get(f"/workloads/changes?after={before}").json()
-    assert [row["id"] for row in told["rows"]] == [str(workload.pk)]
-    assert "Failed" in told["rows"][0]["html"]
-    assert told["gone"] == []
-    assert client.get(f"/workloads/changes?after={told['position']}").status_code == 204
+    answer = client.get(f"/workloads/changes?after={before}").json()
+    assert [row["id"] for row in answer["rows"]] == [str(workload.pk)]
+    assert "Failed" in answer["rows"][0]["html"]
+    assert answer["gone"] == []
+    assert client.get(f"/workloads/changes?after={answer['position']}").status_code == 204
 
 
 @pytest.mark.parametrize(
@@ -357,9 +357,9 @@ def test_what_is_not_looked_at_any_more_is_gone(cast: Cast, change: dict[str, An
     client = as_(cast.vera)
     before = workload.changed
     touch_workload(workload, **change)
-    told = client.get(f"/workloads/changes?after={before}&status=Running").json()
-    assert told["gone"] == [str(workload.pk)]
-    assert told["rows"] == []
+    answer = client.get(f"/workloads/changes?after={before}&status=Running").json()
+    assert answer["gone"] == [str(workload.pk)]
+    assert answer["rows"] == []
 
 
 def test_too_many_changes_ask_for_a_new_look_and_so_does_a_position_of_the_future(

@@ -150,8 +150,8 @@ def test_what_no_filter_can_be_is_left_out(cast: Cast, two: None, query: str) ->
     """The page says so, a file is not made."""
     client = Client()
     client.force_login(cast.vera)
-    shown = client.get(f"/workloads?{query}").content.decode()
-    assert all(f">{name}<" in shown for name in ("big", "small"))
+    page = client.get(f"/workloads?{query}").content.decode()
+    assert all(f">{name}<" in page for name in ("big", "small"))
     assert client.get(f"/workloads.csv?{query}").status_code == 400
 
 
@@ -195,11 +195,11 @@ def test_every_column_can_be_shown_and_tells_the_row(cast: Cast, two: None) -> N
     client = Client()
     client.force_login(cast.vera)
     page = client.get(f"/workloads?column={EXTRA}").content.decode()
-    for told in (
+    for text in (
         *(">here<", ">research<", "a100, default", ">High<", ">registry.example.com/vision:2<"),
         *("python train.py --lr 0.1", ">16.5<", ">64 GiB<", ">32 GiB<", "team=vision, tier=gold"),
     ):
-        assert told in page, told
+        assert text in page, text
 
 
 def test_a_submission_keeps_what_lists_show_of_it(cast: Cast) -> None:

@@ -35,11 +35,11 @@ def test_a_changed_row_is_pushed_with_its_position(cast: Cast) -> None:
     async def scene() -> None:
         async with Stream(cast.vera, f"/workloads/live?after={workload.changed}") as page:
             await sync_to_async(touch_workload)(workload, status="Failed")
-            told = await page.take_message()
-        assert told["event"] == "rows"
-        assert [row["id"] for row in told["rows"]] == [str(workload.pk)]
-        assert "Failed" in told["rows"][0]["html"]
-        assert told["at"] == str(told["position"]) == str(workload.changed)
+            message = await page.take_message()
+        assert message["event"] == "rows"
+        assert [row["id"] for row in message["rows"]] == [str(workload.pk)]
+        assert "Failed" in message["rows"][0]["html"]
+        assert message["at"] == str(message["position"]) == str(workload.changed)
 
     run_scene(scene)
 
@@ -79,8 +79,8 @@ def test_somebody_of_another_project_is_told_nothing_of_it(cast: Cast) -> None:
         async with Stream(cast.mallory, f"/workloads/live?after={own.changed}") as page:
             await sync_to_async(touch_workload)(theirs)
             await sync_to_async(touch_workload)(own)
-            told = await page.take_message()
-            assert ([row["id"] for row in told["rows"]], told["gone"]) == ([str(own.pk)], [])
+            message = await page.take_message()
+            assert ([row["id"] for row in message["rows"]], message["gone"]) == ([str(own.pk)], [])
 
     run_scene(scene)
 
@@ -107,8 +107,8 @@ def test_many_pages_that_look_at_the_same_share_one_look(
             reading = [asyncio.create_task(page.take_message()) for page in (one, two, three)]
             await wait_until(lambda: looks.count(workload.changed) >= 4)
             await sync_to_async(touch_workload)(workload, status="Failed")
-            told = await asyncio.gather(*reading)
-        assert told[0] == told[1] == told[2]
+            messages = await asyncio.gather(*reading)
+        assert messages[0] == messages[1] == messages[2]
         await wait_for_closed_feeds()
 
     run_scene(scene)
@@ -160,14 +160,14 @@ def test_a_stream_ends_with_its_session_however_that_ended(
 def test_a_stream_of_who_looks_as_another_goes_on_until_they_look_no_more(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[object] = []
+    answers: list[object] = []
     real = feeds_module.run_in_reader
     monkeypatch.setattr(feeds_module, "RECHECK_SECONDS", 0.05)
 
     async def noted(function: Any, *arguments: Any, **more: Any) -> Any:
         answer = await real(function, *arguments, **more)
         if more:
-            asked.append(answer)
+            answers.append(answer)
         return answer
 
     monkeypatch.setattr(feeds_module, "run_in_reader", noted)
@@ -176,14 +176,14 @@ def test_a_stream_of_who_looks_as_another_goes_on_until_they_look_no_more(
         async with Stream(cast.alice, "/workloads/live") as mine:
             assert (await mine.client.post(f"/users/{cast.vera.pk}/look-as")).status_code == 302
             assert (await mine.take_message())["event"] == "end"
-            asked.clear()
+            answers.clear()
             answer = await mine.client.get("/workloads/live")
             page = Stream(cast.vera, "/workloads/live")
             page.chunks = answer._iterator
             reading = asyncio.create_task(page.take_message())
-            await wait_until(lambda: len(asked) >= 3)
+            await wait_until(lambda: len(answers) >= 3)
             assert not reading.done()
-            assert all(asked)
+            assert all(answers)
             assert (await mine.client.post("/look-as/end")).status_code == 302
             assert (await reading)["event"] == "end"
 
@@ -229,8 +229,8 @@ def test_the_details_are_told_that_their_workload_changed(cast: Cast) -> None:
         ) as page:
             await sync_to_async(touch_workload)(other)
             await sync_to_async(touch_workload)(workload)
-            told = await page.take_message()
-            assert (told["event"], told["position"], told["id"]) == (
+            message = await page.take_message()
+            assert (message["event"], message["position"], message["id"]) == (
                 "changed",
                 workload.changed,
                 str(workload.pk),

@@ -306,12 +306,12 @@ def test_all_pods_of_an_attempt_go_with_one_request_and_the_progress_is_told(cas
 def test_while_rows_have_pods_the_cluster_is_seldom_asked(cast: Cast) -> None:
     workload, cluster = delete_with(cast, 5)
     with FaultServer(cluster) as server:
-        asked = []
+        has_requests = []
         for _ in range(12):
             before = len(server.requests)
             assert "of 5 are gone" in remove_at(cast, server, workload)
-            asked.append(len(server.requests) > before)
-        assert asked == [True] * 4 + [False, False, True, False, False, True, False, False]
+            has_requests.append(len(server.requests) > before)
+        assert has_requests == [True] * 4 + [False, False, True, False, False, True, False, False]
         Pod.objects.update(vanished_at=timezone.now())
         cluster.names.clear()
         remove_at(cast, server, workload)

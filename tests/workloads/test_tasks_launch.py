@@ -162,24 +162,24 @@ def test_a_name_that_another_workload_of_muster_has_is_refused(acting: Acting) -
 def test_what_a_deleted_workload_left_under_the_name_makes_way(
     acting: Acting, requested_steps: list[tuple[str, ...]]
 ) -> None:
-    gone = acting.submit()
-    journal.request_deletion(gone.pk, None)
-    journal.record_release(gone.pk)
+    old_workload = acting.submit()
+    journal.request_deletion(old_workload.pk, None)
+    journal.record_release(old_workload.pk)
     foreign_job(
         acting,
         "train1",
         **{
             manifests.MANAGED_BY: manifests.MUSTER,
-            manifests.WORKLOAD: str(gone.pk),
+            manifests.WORKLOAD: str(old_workload.pk),
             manifests.ATTEMPT: "1",
         },
     )
     workload = launch_and_refresh(acting.submit())
     assert (workload.status, requested_steps) == (
         Status.CREATING,
-        [("remove", str(gone.pk)), ("launch", str(workload.pk), "1")],
+        [("remove", str(old_workload.pk)), ("launch", str(workload.pk), "1")],
     )
-    tasks.remove(str(gone.pk))
+    tasks.remove(str(old_workload.pk))
     acting.repeat(tasks.launch, workload, lambda: workload.job_uid)
 
 

@@ -159,11 +159,11 @@ def test_an_ended_workload_is_deleted_when_its_time_is_up(
     workload.refresh_from_db()
     assert (workload.status == Status.DELETING) is goes
     assert requested_steps == ([("remove", str(workload.pk))] if goes else [])
-    told = AuditEntry.objects.filter(
+    entries = AuditEntry.objects.filter(
         entity="workload", event="delete", entity_id=str(workload.pk), user=None
     )
     why = "Deleted: it had ended, and the time for which it was to be kept was over."
-    assert list(told.values_list("subject", "text")) == ([("Muster", why)] if goes else [])
+    assert list(entries.values_list("subject", "text")) == ([("Muster", why)] if goes else [])
 
 
 def test_the_poll_finds_what_an_overtaken_launch_left(

@@ -159,7 +159,7 @@ def test_lists_and_pages_cost_the_same_with_and_without(cast: Cast) -> None:
     # The first request of a window writes down that its token was used.
     bob("GET", "/workloads")
     for _ in range(2):
-        seen: list[int] = []
+        query_counts: list[int] = []
         for ask in (
             lambda: client.get("/workloads?cols=name,progress"),
             lambda: client.get(f"/workloads/{workload.pk}/head"),
@@ -168,8 +168,8 @@ def test_lists_and_pages_cost_the_same_with_and_without(cast: Cast) -> None:
         ):
             with CaptureQueriesContext(connection) as captured:
                 ask()
-            seen.append(len(captured))
-        counts.append(seen)
+            query_counts.append(len(captured))
+        counts.append(query_counts)
         write_lines(workload, 0, "step 5 of 10 loss 1")
         follow_training()
     assert counts[0] == counts[1]

@@ -125,8 +125,8 @@ def test_a_credential_is_remembered_whoever_named_its_secret(cast: Cast) -> None
     credential = Credential.objects.create(name="wandb", project=cast.team_a, **CREDENTIAL)
     secret = {"name": secret_name(credential), "key": "TOKEN"}
     body = a_body(cast, environmentVariables=[{"name": "WANDB", "secret": secret}])
-    told = Caller(cast.bob)("POST", "/workloads/distributed", body, 202)
-    assert rows(Workload.objects.get(pk=told["workloadId"])) == [("credential", "wandb", 1, "")]
+    answer = Caller(cast.bob)("POST", "/workloads/distributed", body, 202)
+    assert rows(Workload.objects.get(pk=answer["workloadId"])) == [("credential", "wandb", 1, "")]
 
 
 def test_a_credential_of_the_master_alone_is_its_part(cast: Cast) -> None:

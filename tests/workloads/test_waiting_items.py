@@ -108,16 +108,16 @@ def test_what_changes_again_while_it_waits_is_written_once(
 ) -> None:
     first = quiet.pod("worker", 0)
     states = [quiet.pod("master") for _ in range(50)]
-    seen = [Observation("pod", each) for each in [states[0], first, *states[1:]]]
-    put_all(items, [*seen, *build_events(quiet, 1), *build_events(quiet, 1)])
+    observations = [Observation("pod", each) for each in [states[0], first, *states[1:]]]
+    put_all(items, [*observations, *build_events(quiet, 1), *build_events(quiet, 1)])
     batch = items.take()
     assert len(batch) == 3
     master = batch[0]
     assert isinstance(master, Observation)
     assert master.object is states[-1]
-    gone = Observation("pod", first, is_gone=True)
-    put_all(items, [gone, Observation("pod", first)])
-    assert items.take() == [gone]
+    removal = Observation("pod", first, is_gone=True)
+    put_all(items, [removal, Observation("pod", first)])
+    assert items.take() == [removal]
 
 
 @pytest.mark.django_db

@@ -87,8 +87,8 @@ def look_twice() -> None:
     """Look, and look again as if ten seconds had passed."""
     watch_workloads()
     for row in RadarWatch.objects.all():
-        seen = {key: at - 10 for key, at in row.memory.get("first_seen", {}).items()}
-        row.memory |= {"first_seen": seen}
+        first_times = {key: at - 10 for key, at in row.memory.get("first_seen", {}).items()}
+        row.memory |= {"first_seen": first_times}
         row.measured_at = None
         row.save()
     watch_workloads()

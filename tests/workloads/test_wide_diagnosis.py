@@ -109,11 +109,11 @@ def test_few_of_its_objects_are_read(cast: Cast, status: str) -> None:
     make = objects.queued_pod if status == "Pending" else objects.ended_pod
     more: dict[str, Any] = {} if status == "Pending" else {"code": 1}
     workload = create_wide(cast, status, lambda rank: make("worker", rank, name=name(rank), **more))
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as query_log:
         diagnose(cast, workload)
-    assert len(seen) <= 10
+    assert len(query_log) <= 10
     with connection.cursor() as cursor:
-        for query in seen:
+        for query in query_log:
             if '"workloads_pod"."data"' in query["sql"]:
                 cursor.execute(query["sql"])
                 assert len(cursor.fetchall()) <= READ

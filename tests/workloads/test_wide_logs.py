@@ -66,9 +66,9 @@ def test_the_tab_and_the_window_are_bounded(bob: Client, workload: Workload) -> 
     assert len(html.encode()) < MOST_BYTES
     assert html.count("data-pod=") == 50
     assert re.search(rf"data-tab-count>50<.*data-pod-count>{RANKS}<", html, re.DOTALL)
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as queries:
         answer = bob.get(reverse("log-window", args=[workload.pk]))
-    assert len(seen) <= 9
+    assert len(queries) <= 9
     assert len(answer.content) < MOST_BYTES // 2
     head = json.loads(answer.content.splitlines()[0])
     assert (head["pods"], len(head["order"])) == (RANKS, 50)

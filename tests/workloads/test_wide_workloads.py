@@ -33,9 +33,9 @@ def get(client: Client, workload: Workload, path: str, **headers: str) -> str:
 
 
 def count_queries(client: Client, workload: Workload, path: str) -> int:
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as queries:
         get(client, workload, path)
-    return len(seen)
+    return len(queries)
 
 
 def list_ranks(html: str) -> list[int]:

@@ -48,9 +48,9 @@ def submit_copy(cast: Cast, spec: Spec) -> Spec:
 @pytest.mark.parametrize("name", SETUPS)
 def test_a_copy_is_equal_but_for_its_name(cast: Cast, name: str) -> None:
     spec = a_spec(cast.team_a, setup=SETUPS[name])
-    said = replace(spec, name="train1-2")
+    expected_spec = replace(spec, name="train1-2")
     found = submit_copy(cast, spec)
-    assert replace(found, lifecycle=Lifecycle()) == said
+    assert replace(found, lifecycle=Lifecycle()) == expected_spec
     assert found.is_preemptible
 
 

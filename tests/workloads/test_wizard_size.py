@@ -49,7 +49,7 @@ def last(cast: Cast) -> Project:
 
 def test_the_step_sends_little_and_asks_as_often_as_for_few(cast: Cast, last: Project) -> None:
     walk = Walk(cast, "alice")
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as few_queries:
         walk.see("start")
     assert len(walk.text.encode()) < MOST_BYTES
     assert walk.text.count("<option") <= CLUSTERS + 1 + 100
@@ -58,7 +58,7 @@ def test_the_step_sends_little_and_asks_as_often_as_for_few(cast: Cast, last: Pr
     add_projects(cast, 100, 10, "more")
     with CaptureQueriesContext(connection) as more:
         walk.see("start")
-    assert len(more) == len(seen)
+    assert len(more) == len(few_queries)
     clusters = [each["sql"] for each in more if "workloads" not in each["sql"]]
     assert not [each for each in clusters if "JOIN" in each and '"kubeconfig"' in each]
 

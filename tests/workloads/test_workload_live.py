@@ -29,9 +29,9 @@ def test_a_viewer_ahead_of_the_journal_keeps_no_news_from_the_others(cast: Cast)
                 # The first of them may be what the stream begins with; the second is the feed's.
                 for status in ("Failed", "Completed"):
                     await sync_to_async(touch_workload)(workload, status=status)
-                    told = await second.take_message()
-                    assert told["event"] == "changed"
-                    assert told["position"] == workload.changed
+                    message = await second.take_message()
+                    assert message["event"] == "changed"
+                    assert message["position"] == workload.changed
         await wait_for_closed_feeds()
 
     run_scene(scene)
@@ -43,8 +43,8 @@ def test_a_page_from_before_a_restored_backup_is_told_where_the_journal_is(cast:
     async def scene() -> None:
         headers = {"Last-Event-ID": str(AHEAD)}
         async with Stream(cast.vera, f"/workloads/{workload.pk}/live", **headers) as page:
-            told = await page.take_message()
-            assert (told["event"], told["at"]) == ("changed", str(workload.changed))
+            message = await page.take_message()
+            assert (message["event"], message["at"]) == ("changed", str(workload.changed))
             await sync_to_async(touch_workload)(workload, status="Failed")
             assert (await page.take_message())["position"] == workload.changed
         await wait_for_closed_feeds()

@@ -34,9 +34,9 @@ def node_capacity(
 
 
 def diagnose(pods: list[Object], *nodes: NodeCapacity, **more: Any) -> Diagnosis:
-    told = diagnose_waiting(JOB, pods, more.pop("pod_group", None), nodes=nodes, **more)
-    assert told is not None
-    return told
+    diagnosis = diagnose_waiting(JOB, pods, more.pop("pod_group", None), nodes=nodes, **more)
+    assert diagnosis is not None
+    return diagnosis
 
 
 def project_queue(**gpu: float) -> Object:

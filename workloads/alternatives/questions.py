@@ -240,22 +240,22 @@ class _Builder:
             .select_related("cluster")
             .order_by("name")
         )
-        done: set[uuid.UUID] = set()
-        found = tried = 0
+        finished_clusters: set[uuid.UUID] = set()
+        place_count = tried = 0
         for project in projects[:MOST_PROJECTS]:
-            if found == MOST_PLACES or tried == MOST_TRIES:
+            if place_count == MOST_PLACES or tried == MOST_TRIES:
                 return
-            if project.cluster_id in done:
+            if project.cluster_id in finished_clusters:
                 continue
             tried += 1
             try:
                 place = self._build_place_elsewhere(project, spec, key)
             except CannotAsk:
-                done.add(project.cluster_id)
+                finished_clusters.add(project.cluster_id)
                 continue
             if place is not None:
-                done.add(project.cluster_id)
-                found += 1
+                finished_clusters.add(project.cluster_id)
+                place_count += 1
                 yield place
 
     def _build_place_elsewhere(self, project: Project, spec: Spec, key: str) -> Place | None:
@@ -265,11 +265,11 @@ class _Builder:
         """
         if not has_named_objects(spec, project):
             return None
-        there = replace(
+        other_spec = replace(
             spec, project=project.name, namespace=project.namespace, queue=project.queue
         )
         builder = _Builder(project, self.user)
-        gang = builder.judge(there, key)
+        gang = builder.judge(other_spec, key)
         if gang is None:
             return None
         offer = f"project-{project.pk}"
@@ -309,8 +309,8 @@ def _choose_running(state: ClusterState, gang: Gang, blockers: Sequence[str]) ->
     }
     own = {each.key for each in state.gangs if each.queue == gang.queue}
     largest = sorted(running, key=lambda key: (key not in own, running[key], key))
-    known = [key for key in blockers if key in running]
-    return list(dict.fromkeys([*known, *largest]))[:MOST_ENDED]
+    running_blockers = [key for key in blockers if key in running]
+    return list(dict.fromkeys([*running_blockers, *largest]))[:MOST_ENDED]
 
 
 def _is_id(key: str) -> bool:

@@ -30,8 +30,8 @@ def list_spec_changes(spec: Spec, pools: NodePools, *, has_kai: bool) -> Sequenc
     Then come the next of each sort, so that a sort with many leaves room for the others. `pools`
     are those of its cluster. Whether policies and cluster allow them is not judged.
     """
-    asked = undo_plan(spec)
-    rounds = zip_longest(*(build(asked, pools) for build in _CHANGES))
+    requested_spec = undo_plan(spec)
+    rounds = zip_longest(*(build(requested_spec, pools) for build in _CHANGES))
     return [
         change
         for each in rounds

@@ -82,8 +82,8 @@ class AlternativesView(ApiView):
         workload = get_workload(self.user, workload_id)
         if workload.status not in WAITING_STATUSES or workload.released_at is not None:
             return Response(_serialize(None, "It does not wait."))
-        found = play_to_end(lambda: ask_for_workload(workload, self.user), self.user.pk)
-        return Response(_serialize(*found))
+        answer = play_to_end(lambda: ask_for_workload(workload, self.user), self.user.pk)
+        return Response(_serialize(*answer))
 
 
 class SubmissionAlternativesView(ArchitectureView):
@@ -100,8 +100,8 @@ class SubmissionAlternativesView(ArchitectureView):
     )
     def post(self, request: Request) -> Response:
         judgement = judge_request(self, request)
-        found = play_to_end(lambda: ask_for_draft(judgement, self.user), self.user.pk)
-        return Response(_serialize(*found))
+        answer = play_to_end(lambda: ask_for_draft(judgement, self.user), self.user.pk)
+        return Response(_serialize(*answer))
 
 
 def _serialize(board: AnswerBoard | None, message: str) -> dict[str, Any]:

@@ -34,8 +34,8 @@ def build_openapi_document() -> dict[str, Any]:
 @cache
 def generate_document() -> dict[str, Any]:
     """Generate the document from the views. Cached."""
-    made: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
-    return made
+    document: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    return document
 
 
 class NotFoundView(ApiView):

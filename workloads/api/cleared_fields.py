@@ -72,6 +72,10 @@ def _has_field(schema: Schema, parts: Sequence[str]) -> bool:
 
 def _remove(values: Mapping[str, Any], parts: Sequence[str]) -> dict[str, Any]:
     first, *rest = parts
-    left = {name: value for name, value in values.items() if name != first or rest}
-    inner = left.get(first)
-    return left | {first: _remove(inner, rest)} if isinstance(inner, Mapping) else left
+    remaining_values = {name: value for name, value in values.items() if name != first or rest}
+    inner = remaining_values.get(first)
+    return (
+        remaining_values | {first: _remove(inner, rest)}
+        if isinstance(inner, Mapping)
+        else remaining_values
+    )

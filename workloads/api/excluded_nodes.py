@@ -60,10 +60,13 @@ class ExcludedNodesView(ApiView):
         body = parse_body(ExcludedNodesBody, request.data)
         is_new = actions.exclude_nodes(workload, body.nodes, self.user, runs_again=body.runs_again)
         listed = ", ".join(dict.fromkeys(body.nodes))
-        told = f"does not use {listed}" if listed else "may use any node"
+        outcome = f"does not use {listed}" if listed else "may use any node"
         when = "; it runs again as soon as it has stopped" if body.runs_again else ""
         again = "" if is_new else " as before"
         return Response(
-            {"code": 202, "message": f"{workload.name} {told} from its next run on{again}{when}."},
+            {
+                "code": 202,
+                "message": f"{workload.name} {outcome} from its next run on{again}{when}.",
+            },
             status=202,
         )

@@ -182,23 +182,23 @@ def _serialize_record(record: TrackRecord) -> dict[str, Any]:
     }
 
 
-def serialize_calibration(found: Calibration) -> dict[str, Any]:
+def serialize_calibration(calibration: Calibration) -> dict[str, Any]:
     """Return how right forecasts were, as the API has it."""
     return {
         "days": WINDOW.days,
         "claim": CLAIM,
-        "total": _serialize_counts(found.total),
-        "open": found.open,
-        "notStarted": found.unstarted,
+        "total": _serialize_counts(calibration.total),
+        "open": calibration.open,
+        "notStarted": calibration.unstarted,
         "groups": [
             {"projectId": str(each.project_id), "projectName": each.name, "horizon": horizon.value}
             | _serialize_counts(counts)
-            for each in found.projects
+            for each in calibration.projects
             for horizon, counts in zip(Horizon, each.cells, strict=True)
             if counts.count
         ],
-        "drawn": [_serialize_point(each) for each in found.drawn],
-        "shown": [_serialize_point(each) for each in found.shown],
+        "drawn": [_serialize_point(each) for each in calibration.drawn],
+        "shown": [_serialize_point(each) for each in calibration.shown],
     }
 
 

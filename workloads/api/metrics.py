@@ -220,8 +220,8 @@ def _pick_measured(
     query: MeasurementQuery, measures: Mapping[str, Measure], **owner: Any
 ) -> Iterator[tuple[str, Values]]:
     """Yield the values of these measures of an owner's frames, by their types."""
-    found = pick_values(_iterate_frames(query, **owner), measures, query.span, query.count)
-    for name, values in found.items():
+    values_by_name = pick_values(_iterate_frames(query, **owner), measures, query.span, query.count)
+    for name, values in values_by_name.items():
         yield name, [(datetime.fromtimestamp(at, UTC), value) for at, value in values]
 
 

@@ -311,10 +311,10 @@ def _parse_body(data: Any) -> PolicyBody:
 
 def _parse_scope(query: ListQuery, meta: PolicyMeta | None = None) -> Scope:
     """Parse the scope from the query, or from the body's meta. Raises Invalid."""
-    given = {} if meta is None else msgspec.to_builtins(meta)
+    meta_fields = {} if meta is None else msgspec.to_builtins(meta)
 
     def read_field(name: str) -> str:
-        return query.text(name) or str(given.get(name) or "")[:64]
+        return query.text(name) or str(meta_fields.get(name) or "")[:64]
 
     # Some clients send ScopeType.PROJECT where "project" is meant.
     word = read_field("scope").rpartition(".")[2].lower()

@@ -87,8 +87,8 @@ def parse_rules(body: object, architecture: Architecture) -> tuple[dict[str, Any
     if not isinstance(body, Mapping):
         return {}, [("policy", "policy must be an object with defaults and rules.")]
     # Of what this version does not know, nothing may be said: clients send it empty.
-    given = {name: value for name, value in body.items() if value}
-    reading = read_body(_get_body_type(architecture), {"policy": given}, _describe_unknown)
+    filled_fields = {name: value for name, value in body.items() if value}
+    reading = read_body(_get_body_type(architecture), {"policy": filled_fields}, _describe_unknown)
     rules: dict[str, dict[str, Any]] = {}
     for place, field in _list_accepted_names(architecture).items():
         default = attrgetter(f"policy.defaults.{place}")(reading.value)
@@ -100,9 +100,9 @@ def parse_rules(body: object, architecture: Architecture) -> tuple[dict[str, Any
     return rules, reading.problems
 
 
-def _describe_unknown(path: str, name: str, known: Sequence[str]) -> Problem:
+def _describe_unknown(path: str, name: str, field_names: Sequence[str]) -> Problem:
     place = f"{path}.{clean_name(name)}"
-    is_tree = path != "policy" and "canEdit" not in known
+    is_tree = path != "policy" and "canEdit" not in field_names
     return place, (
         f"{place} is not a field that this version's policies can speak of."
         if is_tree

@@ -166,11 +166,11 @@ def _load_form(body: TrialBody, cluster: Cluster) -> TrialForm:
     for (kind, key), (_, values) in places.items():
         data |= {f"{kind.value}-{key}-{name}": value for name, value in values.items()}
     form = trial_requests.load_form(cluster, data=data, named=places)
-    found = {(row.kind, row.id) for row in form.rows}
+    row_keys = {(row.kind, row.id) for row in form.rows}
     unknown = [
         (f"{place}.id", "There is no such one on this cluster.")
         for key, (place, _) in places.items()
-        if key not in found
+        if key not in row_keys
     ]
     if unknown:
         raise Invalid(unknown)
@@ -218,10 +218,10 @@ def _list_places(body: TrialBody, cluster: Cluster) -> Iterator[tuple[Row, Place
     )
     for kind, items in parts:
         for index, item in enumerate(items):
-            given = {name: getattr(item, name) for name in SHARE_FIELDS}
+            shares = {name: getattr(item, name) for name in SHARE_FIELDS}
             values = {
                 name: _write_amount(name, value)
-                for name, value in given.items()
+                for name, value in shares.items()
                 if value is not UNSET
             }
             yield (kind, item.id), (f"{_PLACES[kind]}.{index}", values)

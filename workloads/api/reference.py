@@ -92,7 +92,7 @@ class Operation:
 @cache
 def list_operations() -> Sequence[Operation]:
     """Return all operations in the order of areas, addresses and methods."""
-    found = [
+    operations = [
         Operation(
             name=definition["operationId"],
             method=method.upper(),
@@ -107,8 +107,8 @@ def list_operations() -> Sequence[Operation]:
     ]
     areas = [*AREAS, ""]
     order = [method.upper() for method in METHODS]
-    found.sort(key=lambda each: (areas.index(each.area), each.path, order.index(each.method)))
-    return found
+    operations.sort(key=lambda each: (areas.index(each.area), each.path, order.index(each.method)))
+    return operations
 
 
 def find_operation(name: str) -> Operation | None:

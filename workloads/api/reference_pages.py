@@ -16,13 +16,13 @@ def show_reference(request: HttpRequest) -> HttpResponse:
     search = " ".join(request.GET.get("q", "").replace("\x00", "").split())[:MAX_SEARCH_CHARS]
     area = request.GET.get("area", "")
     words = search.casefold().split()
-    found = [
+    operations = [
         each
         for each in reference.list_operations()
         if each.matches(words) and area in ("", each.area)
     ]
     groups = [
-        (key, heading, [each for each in found if each.area == key])
+        (key, heading, [each for each in operations if each.area == key])
         for key, heading in reference.AREAS.items()
     ]
     context = {
@@ -30,7 +30,7 @@ def show_reference(request: HttpRequest) -> HttpResponse:
         "area": area,
         "areas": reference.AREAS.items(),
         "groups": [group for group in groups if group[2]],
-        "number": len(found),
+        "number": len(operations),
         "token_url": request.build_absolute_uri(reverse("api-token")),
     }
     return render(request, "rest/reference.html", context)

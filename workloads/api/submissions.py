@@ -102,8 +102,8 @@ class SubmittedView(ArchitectureView):
     def delete(self, request: Request, workload_id: uuid.UUID) -> Response:
         workload = get_workload(self.user, workload_id, architecture=self.architecture)
         is_new = actions.remove(workload, self.user)
-        told = "is being deleted" if is_new else "was being deleted already"
-        return _build_accepted_response(f"{workload.name} {told}.")
+        outcome = "is being deleted" if is_new else "was being deleted already"
+        return _build_accepted_response(f"{workload.name} {outcome}.")
 
 
 class SuspendView(ArchitectureView):
@@ -117,8 +117,8 @@ class SuspendView(ArchitectureView):
     def post(self, request: Request, workload_id: uuid.UUID) -> Response:
         workload = get_workload(self.user, workload_id, architecture=self.architecture)
         is_new = actions.stop(workload, self.user)
-        told = "is being stopped" if is_new else "was stopped already"
-        return _build_accepted_response(f"{workload.name} {told}.")
+        outcome = "is being stopped" if is_new else "was stopped already"
+        return _build_accepted_response(f"{workload.name} {outcome}.")
 
 
 class ResumeView(ArchitectureView):
@@ -132,8 +132,8 @@ class ResumeView(ArchitectureView):
     def post(self, request: Request, workload_id: uuid.UUID) -> Response:
         workload = get_workload(self.user, workload_id, architecture=self.architecture)
         is_new = actions.run(workload, self.user)
-        told = "runs again" if is_new else "was started already"
-        return _build_accepted_response(f"{workload.name} {told}.")
+        outcome = "runs again" if is_new else "was started already"
+        return _build_accepted_response(f"{workload.name} {outcome}.")
 
 
 def read_submission(

@@ -137,8 +137,10 @@ class TemplateBody:
 
     def build_values(self) -> dict[str, Any]:
         """Return the row's values, as far as they are given."""
-        given = {"name": self.name, "description": self.description, "locked": self.locked}
-        values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        fields = {"name": self.name, "description": self.description, "locked": self.locked}
+        values: dict[str, Any] = {
+            name: value for name, value in fields.items() if value is not None
+        }
         if (spec := self.spec) is not None:
             values |= {"form": build_form_from_spec(spec), "architecture": spec.architecture.value}
             values["framework"] = spec.framework.value if spec.framework else ""
@@ -198,10 +200,10 @@ def parse_template(
         locked = locked or ()
     changes_spec = bool(submission)
     if base is not None:
-        left = cleared_fields.clear_fields(base, cleared)
+        cleared_base = cleared_fields.clear_fields(base, cleared)
         # Of what has no value nothing is taken away, and it stays made of its assets.
-        changes_spec = changes_spec or left != base
-        base = left
+        changes_spec = changes_spec or cleared_base != base
+        base = cleared_base
     return TemplateBody(
         name=request.meta.name,
         description=description,
@@ -214,13 +216,13 @@ def parse_template(
 
 def _list_submission(request: TemplateRequest, reading: Reading[Any]) -> dict[str, Any]:
     """Return the fields of a submission in the body; {} where it has none."""
-    given = {
+    fields = {
         "spec": request.spec,
         "masterSpecSameAsWorker": request.master_spec_same_as_worker,
         "masterSpec": request.master_spec,
         "noMaster": request.no_master,
     }
-    submission = {name: value for name, value in given.items() if value is not None}
+    submission = {name: value for name, value in fields.items() if value is not None}
     master = request.master.spec if request.master else None
     if master is None:
         return submission

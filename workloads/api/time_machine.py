@@ -153,8 +153,8 @@ class TimeMachineView(ApiView):
     )
     def get(self, request: Request) -> Response:
         query = ListQuery(request)
-        given = {name: query.text(name) for name in ("project", "node", "workload")}
-        place = find_place(self.user, given)
+        parameters = {name: query.text(name) for name in ("project", "node", "workload")}
+        place = find_place(self.user, parameters)
         limit = query.integer("limit", 50, 1, MAX_ITEMS)
         bounds = load_record_bounds()
         if bounds is None:

@@ -53,10 +53,10 @@ class WorkerProgress(msgspec.Struct, omit_defaults=True):
                 pass
 
 
-def decode_workers(kept: object, count: int) -> list[WorkerProgress]:
+def decode_workers(stored_value: object, count: int) -> list[WorkerProgress]:
     """Return the progress of so many data workers, as a row keeps it; of others, that of none."""
     try:
-        workers = msgspec.convert(kept, list[WorkerProgress])
+        workers = msgspec.convert(stored_value, list[WorkerProgress])
     except msgspec.ValidationError:
         workers = []
     return [*workers, *(WorkerProgress() for _ in range(count))][:count]
@@ -107,11 +107,13 @@ def describe_preparation(preparation: Preparation) -> str:
             f"{'is' if preparation.wanted == 1 else 'are'} prepared; its data workers begin."
         )
     eta = preparation.eta_seconds
-    left = f", {_describe_seconds(eta)}" if eta is not None and not preparation.is_ready else ""
+    remaining_time = (
+        f", {_describe_seconds(eta)}" if eta is not None and not preparation.is_ready else ""
+    )
     return (
         f"{preparation.prepared:,} of {format_count(preparation.wanted, 'unit')} "
         f"{'is' if preparation.wanted == 1 else 'are'} prepared, "
-        f"{preparation.percent} %{left}."
+        f"{preparation.percent} %{remaining_time}."
     )
 
 

@@ -39,5 +39,5 @@ def diagnose_lost_nodes(
 def _describe_loss(name: str, loss: NodeLoss, pods: int) -> str:
     state = "does not answer" if loss.is_silent else "is not ready"
     since = f" since {loss.since:%-d %b, %H:%M} UTC" if loss.since else ""
-    lost = "1 pod of it is lost" if pods == 1 else f"{pods:,} pods of it are lost"
-    return build_sentence(f"Node {name} {state}{since}; {lost}")
+    consequence = "1 pod of it is lost" if pods == 1 else f"{pods:,} pods of it are lost"
+    return build_sentence(f"Node {name} {state}{since}; {consequence}")

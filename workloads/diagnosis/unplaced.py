@@ -57,15 +57,15 @@ def diagnose_unplaced(
     if diagnosis := diagnose_by_queues(refusals, own_queue, total, queue):
         return replace(diagnosis, is_queued=_can_start(refusals, diagnosis))
     first = next(each for _, each in rank_pods([build_pod_view(pod) for pod in pods]))
-    for found in (
+    for candidate in (
         _diagnose_grouping(first, refusals, events),
         _diagnose_gates(pods, first),
         _diagnose_incomplete_gang(pod_group, existing, refusals, first),
         diagnose_claims(_list_messages(pods, refusals), events),
         _diagnose_kept_place(first, events),
     ):
-        if found is not None:
-            return found
+        if candidate is not None:
+            return candidate
     # With requests for GPU memory the amounts do not show whether a pod fits; the scheduler's own
     # message does.
     counted = nodes and not any(build_pod_view(pod).gpu_memory for pod in pods)

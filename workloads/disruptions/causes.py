@@ -65,10 +65,10 @@ class Cause(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str = ""
 
 
-def decode_cause(kept: object) -> Cause | None:
+def decode_cause(stored_value: object) -> Cause | None:
     """Return the cause that a cluster's event keeps in its row; None where it keeps none."""
     try:
-        return msgspec.convert(kept, Cause)
+        return msgspec.convert(stored_value, Cause)
     except msgspec.ValidationError:
         return None
 
@@ -125,5 +125,5 @@ def _parse_text(text: str) -> Cause:
 
 def _parse_group_name(name: str) -> str:
     """Return the name of the workload that a PodGroup belongs to: KAI calls it pg-NAME-UID."""
-    found = _GROUP_NAME.fullmatch(name)
-    return found["name"] if found else name
+    match = _GROUP_NAME.fullmatch(name)
+    return match["name"] if match else name

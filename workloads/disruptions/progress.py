@@ -33,29 +33,29 @@ def parse_progress(lines: Iterable[Line], since: int) -> Progress | None:
     The lines are those of rank 0 in their order; times are nanoseconds after 1970.
     """
     last: tuple[int, int | None] | None = None
-    found: tuple[int, bool, tuple[int, int | None] | None] | None = None
+    resumption: tuple[int, bool, tuple[int, int | None] | None] | None = None
     first_after: int | None = None
     for at, text in lines:
         if (resumed := _find_resumed(text)) is not None:
             if at is None or at >= since:
                 # Of several restarts after one disruption, the first tells what was done before.
-                before = found[2] if found is not None else last
-                found, first_after = (*resumed, before), None
+                before = resumption[2] if resumption is not None else last
+                resumption, first_after = (*resumed, before), None
         elif (step := _STEP.search(text)) is not None:
             last = int(step[1]), at
-            if found is not None and first_after is None:
+            if resumption is not None and first_after is None:
                 first_after = at
-    if found is None:
+    if resumption is None:
         return None
-    step_number, began_anew, before = found
-    lost = None if before is None else max(0, before[0] - step_number)
+    step_number, began_anew, before = resumption
+    lost_steps = None if before is None else max(0, before[0] - step_number)
     seconds = None
     if before is not None and before[1] is not None and first_after is not None:
         seconds = max(0, first_after - before[1]) / _SECOND
-    return Progress(step_number, began_anew, lost, seconds)
+    return Progress(step_number, began_anew, lost_steps, seconds)
 
 
 def _find_resumed(text: str) -> tuple[int, bool] | None:
-    if found := _RESUMED.search(text):
-        return int(found[1]), False
+    if match := _RESUMED.search(text):
+        return int(match[1]), False
     return (0, True) if _ANEW.search(text) else None

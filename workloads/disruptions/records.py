@@ -33,11 +33,11 @@ class Disruption(msgspec.Struct, frozen=True, omit_defaults=True):
     lost_seconds: float | None = None
 
 
-def decode_disruption(kept: object) -> Disruption | None:
+def decode_disruption(stored_value: object) -> Disruption | None:
     """Return the disruption that an event's row keeps; None where it keeps none."""
-    if not isinstance(kept, dict) or "pods" not in kept:
+    if not isinstance(stored_value, dict) or "pods" not in stored_value:
         return None
     try:
-        return msgspec.convert(kept, Disruption)
+        return msgspec.convert(stored_value, Disruption)
     except msgspec.ValidationError:
         return None

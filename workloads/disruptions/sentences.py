@@ -67,10 +67,10 @@ def _describe_lost_work(disruption: Disruption) -> str:
 
 
 def _describe_seconds(seconds: float) -> str:
-    whole = max(1, round(seconds))
-    if whole < 120:
-        return f"{whole} s"
-    return f"{whole // 60} min" if whole < 7200 else f"{whole // 3600} h"
+    whole_seconds = max(1, round(seconds))
+    if whole_seconds < 120:
+        return f"{whole_seconds} s"
+    return f"{whole_seconds // 60} min" if whole_seconds < 7200 else f"{whole_seconds // 3600} h"
 
 
 def _describe_amount(disruption: Disruption) -> str:

@@ -180,8 +180,8 @@ def build_queues(projects: Iterable[Project]) -> Sequence[Queue]:
     for of_one in members.values():
         department = of_one[0].department
         name = department_queue_name(department)
-        there = [each.shares for each in of_one if each.deleted_at is None]
-        shares = derive_parent_shares(department.shares, there)
+        project_shares = [each.shares for each in of_one if each.deleted_at is None]
+        shares = derive_parent_shares(department.shares, project_shares)
         queues.append(_build_queue(name, "", department.name, shares))
         queues += [_build_queue(each.queue, name, each.name, each.shares) for each in of_one]
     return queues
@@ -326,5 +326,5 @@ def _find_min_member(workload: Mapping[str, Any]) -> int:
 
 def find_priority(name: str) -> int:
     """Return the value of a priority class; that of training where a workload names none."""
-    known = name in Priority.__members__.values()
-    return Priority(name).number if known else USUAL_PRIORITY
+    is_known = name in Priority.__members__.values()
+    return Priority(name).number if is_known else USUAL_PRIORITY

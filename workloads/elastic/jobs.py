@@ -57,8 +57,8 @@ class LoadedJob:
     @property
     def is_changed_by_others(self) -> bool:
         """Whether the object wants neither what Muster set nor what it is about to set."""
-        known = (self.attempt.workers_set, self.attempt.workers_wanted)
-        return self.cluster_workers not in known
+        own_counts = (self.attempt.workers_set, self.attempt.workers_wanted)
+        return self.cluster_workers not in own_counts
 
     @property
     def is_in_kueue(self) -> bool:
@@ -116,11 +116,11 @@ def _load_workers(attempts: Sequence[Attempt]) -> Mapping[uuid.UUID, Sequence[Po
     rows = Pod.objects.filter(
         workload__in=list(scaled_types), attempt=F("workload__attempt"), vanished_at=None
     ).exclude(standing=Standing.FOREIGN.value)
-    found: dict[uuid.UUID, list[Pod]] = defaultdict(list)
+    workers: dict[uuid.UUID, list[Pod]] = defaultdict(list)
     for pod in rows.defer("data").order_by("workload", "id")[:MOST_WORKERS]:
         if pod.role == scaled_types[pod.workload_id]:
-            found[pod.workload_id].append(pod)
-    return found
+            workers[pod.workload_id].append(pod)
+    return workers
 
 
 def _build_shapes(

@@ -21,7 +21,9 @@ class NodeDevices:
         if shape.share is not None:
             count, part = shape.share.devices, shape.share.fraction or Fraction(1)
         free = self._free.get(node, [])
-        fitting = sorted((left, index) for index, left in enumerate(free) if left >= part)
+        fitting = sorted(
+            (free_part, index) for index, free_part in enumerate(free) if free_part >= part
+        )
         indexes = tuple(sorted(index for _, index in fitting[:count]))
         for index in indexes:
             free[index] -= part

@@ -51,8 +51,8 @@ class ShapeBuilder:
         """
         placement = _write_placement(pod_spec)
         if placement not in self._mismatches:
-            found = filter_open_nodes(self._list_labelled(pod_spec), pod_spec)
-            is_open = frozenset(node.name for node in found)
+            open_nodes = filter_open_nodes(self._list_labelled(pod_spec), pod_spec)
+            is_open = frozenset(node.name for node in open_nodes)
             if is_open not in self._closed:
                 self._closed[is_open] = {
                     node.name: CLOSED for node in self._nodes if node.name not in is_open
@@ -69,8 +69,8 @@ class ShapeBuilder:
                     self._labelled[label].append(node)
         labelled = self._labelled
         selected = nested_dict(pod_spec, "nodeSelector").items()
-        found = [labelled.get((key, str(value)), ()) for key, value in selected]
-        return min(found, key=len, default=self._nodes)
+        node_lists = [labelled.get((key, str(value)), ()) for key, value in selected]
+        return min(node_lists, key=len, default=self._nodes)
 
 
 def to_number(amount: Decimal | int) -> Number:

@@ -107,14 +107,14 @@ def count_kept_workers(job: ElasticJob, now: float, times: ScaleTimes) -> int:
     The last ones go first, as its operator does it; one that has a node is never among them.
     """
     floor = max(job.min_workers, job.used)
-    kept = job.workers
+    workers = job.workers
     while (
-        kept > floor
-        and (since := job.waiting.get(kept - 1)) is not None
+        workers > floor
+        and (since := job.waiting.get(workers - 1)) is not None
         and now - since >= times.patience
     ):
-        kept -= 1
-    return kept
+        workers -= 1
+    return workers
 
 
 def calculate_pause(job: ElasticJob, times: ScaleTimes) -> float:
@@ -151,10 +151,10 @@ def count_room(
         if not any(placed.values()):
             return {}
         after = decide(_apply(tried, decision, wanted))
-        lost = Counter(each.gang for each in after.evictions)
-        if not any(lost[key] for key, count in placed.items() if count):
+        eviction_counts = Counter(each.gang for each in after.evictions)
+        if not any(eviction_counts[key] for key, count in placed.items() if count):
             return placed
-        wanted = {key: max(0, count - lost[key]) for key, count in placed.items()}
+        wanted = {key: max(0, count - eviction_counts[key]) for key, count in placed.items()}
     return {}
 
 

@@ -41,8 +41,8 @@ class Fit:
 
     @property
     def checks(self) -> Sequence[FitCheck]:
-        found = (self.scheduler, self.quota, self.nodes, self.volumes)
-        return [check for check in found if check is not None]
+        possible_checks = (self.scheduler, self.quota, self.nodes, self.volumes)
+        return [check for check in possible_checks if check is not None]
 
     @property
     def verdict(self) -> Verdict:

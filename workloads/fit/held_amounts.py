@@ -46,17 +46,17 @@ def load_held_amounts(cluster_id: uuid.UUID) -> Mapping[str, HeldAmounts]:
         .annotate(pods=Count("id"), devices=Sum("gpus"))
     )
     requests = _load_pod_requests({group["workload_id"] for group in groups})
-    held: dict[str, HeldAmounts] = defaultdict(HeldAmounts)
+    amounts_by_node: dict[str, HeldAmounts] = defaultdict(HeldAmounts)
     for group in groups:
         cpu, memory = requests.get(
             (group["workload_id"], _find_part(group["role"])), (_NONE, _NONE)
         )
-        on_node = held[group["node"]]
+        on_node = amounts_by_node[group["node"]]
         on_node.pods += group["pods"]
         on_node.amounts += ResourceAmounts(
             group["devices"] or _NONE, cpu * group["pods"], memory * group["pods"]
         )
-    return held
+    return amounts_by_node
 
 
 def _find_part(role: str) -> str:

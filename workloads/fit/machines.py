@@ -84,15 +84,15 @@ def _describe_remainder(
     ]
     kinds = f"{' or '.join(numbers)} {'GPU' if numbers == ['1'] else 'GPUs'}"
     leader = spec.framework.master_name if spec.framework else "master"
-    what = "at least one worker"
+    requirement = "at least one worker"
     if spec.has_master:
-        workers = "any number of workers" if spec.can_master_be_alone else what
-        what = f"a {leader} and {workers}"
+        workers = "any number of workers" if spec.can_master_be_alone else requirement
+        requirement = f"a {leader} and {workers}"
     if not error.nearest:
-        return f"{gpus} cannot be made of whole {pods} of {kinds}: {what} are needed."
+        return f"{gpus} cannot be made of whole {pods} of {kinds}: {requirement} are needed."
     nearest = " or ".join(f"{each:,}" for each in error.nearest)
     text = (
-        f"{gpus} cannot be made of whole {pods} of {kinds}, {what}. "
+        f"{gpus} cannot be made of whole {pods} of {kinds}, {requirement}. "
         f"The nearest that can: {nearest}."
     )
     can_be_alone = (

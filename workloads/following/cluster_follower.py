@@ -322,8 +322,8 @@ class ClusterFollower:
         if any(isinstance(item, ListPage) and item.source.kind == "event" for item in batch):
             self._names.refresh()
         events = [each.object for each in batch if _is_event(each)]
-        kept, left_out = self._allowances.select_events(events)
-        kept_ids = {id(each) for each in kept}
+        kept_events, left_out = self._allowances.select_events(events)
+        kept_ids = {id(each) for each in kept_events}
         selected: list[Item] = []
         for item in batch:
             if isinstance(item, ListPage) and item.source.kind == "event":

@@ -63,8 +63,8 @@ class WaitingEvents:
             return True
         subjects = find_subjects(observation.object)
         # Looked up once: the names may be read again by another thread meanwhile.
-        if known := self._find_known(subjects):
-            return self._put_known(observation, known, may_leave_out=may_leave_out)
+        if subject := self._find_known(subjects):
+            return self._put_known(observation, subject, may_leave_out=may_leave_out)
         if subjects:
             key = uid_of(observation.object) or object()
             if len(self._unknown) >= UNKNOWN_EVENTS and key not in self._unknown:
@@ -77,8 +77,8 @@ class WaitingEvents:
         for key, event in list(self._unknown.items()):
             if event.arrived_at > self._names.read_at:
                 continue
-            known = self._find_known(event.subjects)
-            if known is None or self._put_known(event.observation, known, may_leave_out=True):
+            subject = self._find_known(event.subjects)
+            if subject is None or self._put_known(event.observation, subject, may_leave_out=True):
                 del self._unknown[key]
 
     def take(self, limit: int) -> list[Observation | ListPage | ListDone]:

@@ -138,9 +138,9 @@ class WaitingItems:
     def _put_sign(self, sign: Sign) -> None:
         """Let a sign of a source wait: its latest state, and the failure before it."""
         signs = self._signs.get(sign.source, [])
-        kept = [each for each in signs if isinstance(each, SourceFailed)]
+        failures = [each for each in signs if isinstance(each, SourceFailed)]
         is_recovery = isinstance(sign, Heartbeat)
-        self._signs[sign.source] = [*kept, sign] if is_recovery else [sign]
+        self._signs[sign.source] = [*failures, sign] if is_recovery else [sign]
 
     def _put_object(self, item: Item) -> bool:
         key: object = object()

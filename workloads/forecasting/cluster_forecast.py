@@ -68,8 +68,8 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
     """
     journal.settle_forecast_records(cluster.pk, now)
     before = ClusterForecast.objects.filter(pk=cluster.pk).first()
-    found = _load_waiting(cluster)
-    workloads = found[:MOST_FORECASTS]
+    waiting_workloads = _load_waiting(cluster)
+    workloads = waiting_workloads[:MOST_FORECASTS]
     if not workloads:
         journal.clear_forecasts(cluster.pk)
         return False
@@ -85,7 +85,7 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
         cluster=cluster,
         computed_at=now,
         fingerprint=fingerprint,
-        has_more=len(found) > MOST_FORECASTS,
+        has_more=len(waiting_workloads) > MOST_FORECASTS,
     )
     forecasts: Mapping[str, StartForecast] = {}
     try:
@@ -128,8 +128,8 @@ def _build_updates(
     """Build what is written of each waiting workload. Some queries, whatever waits."""
     now = computed.computed_at
     margins = load_margins(cluster.pk, now)
-    shown = WorkloadForecast.objects.filter(workload__cluster=cluster).in_bulk()
-    kept = _load_kept_records(cluster)
+    old_rows = WorkloadForecast.objects.filter(workload__cluster=cluster).in_bulk()
+    open_records = _load_kept_records(cluster)
     unplayed = load_ids_with_unplayed_devices(workloads)
     updates = []
     for workload in workloads:
@@ -140,20 +140,22 @@ def _build_updates(
             row = _build_row_without_forecast(workload, computed, is_unplayed=is_unplayed)
         else:
             row = forecast_rows.build_forecast_row(workload, forecast, now, margins)
-            if forecast_rows.is_record_due(row, kept.get((workload.pk, workload.attempt), ())):
+            if forecast_rows.is_record_due(
+                row, open_records.get((workload.pk, workload.attempt), ())
+            ):
                 record = forecast_rows.build_record(row, workload, forecast)
-        updates.append(forecast_rows.build_update(row, shown.get(workload.pk), record))
+        updates.append(forecast_rows.build_update(row, old_rows.get(workload.pk), record))
     return updates
 
 
 def _load_kept_records(cluster: Cluster) -> Mapping[tuple[object, int], list[ForecastRecord]]:
     """Load the open records of a cluster, the newest last, by workload and attempt."""
     records = ForecastRecord.objects.filter(cluster=cluster, closed_at=None).order_by("pk")
-    kept: dict[tuple[object, int], list[ForecastRecord]] = defaultdict(list)
+    records_by_attempt: dict[tuple[object, int], list[ForecastRecord]] = defaultdict(list)
     fields = ("workload", "attempt", "made_at", "likely_at", "horizon")
     for record in records.only(*fields)[: MOST_FORECASTS * forecast_rows.MOST_RECORDS]:
-        kept[record.workload, record.attempt].append(record)
-    return kept
+        records_by_attempt[record.workload, record.attempt].append(record)
+    return records_by_attempt
 
 
 def _build_row_without_forecast(

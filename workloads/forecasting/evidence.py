@@ -83,7 +83,7 @@ def load_run_lengths(cluster_id: uuid.UUID, now: datetime) -> Mapping[str, RunLe
     for run, seconds in _load_runs(cluster_id, now):
         groups.add(run, seconds)
     templates = groups.templates
-    known: dict[Hashable, RunLengths] = {}
+    lengths_by_key: dict[Hashable, RunLengths] = {}
     lengths: dict[str, RunLengths] = {}
     for row in rows:
         limit = _find_limit(row)
@@ -91,13 +91,15 @@ def load_run_lengths(cluster_id: uuid.UUID, now: datetime) -> Mapping[str, RunLe
         group = groups.find(key)
         alike = group.ended if source in _ALIKE else ()
         started_at = unbroken_starts.get(row["id"], row["started_at"])
-        found = _find_by_pace(started_at, ends.get(row["id"]), alike, limit, now)
-        if found is None:
+        run_lengths = _find_by_pace(started_at, ends.get(row["id"]), alike, limit, now)
+        if run_lengths is None:
             # Many workloads are alike, and a distribution takes its time to be made.
-            if (key, limit) not in known:
-                known[key, limit] = RunLengths(group.ended, group.unfinished, limit, source)
-            found = known[key, limit]
-        lengths[str(row["id"])] = lengths[get_data_job_name(str(row["id"]))] = found
+            if (key, limit) not in lengths_by_key:
+                lengths_by_key[key, limit] = RunLengths(
+                    group.ended, group.unfinished, limit, source
+                )
+            run_lengths = lengths_by_key[key, limit]
+        lengths[str(row["id"])] = lengths[get_data_job_name(str(row["id"]))] = run_lengths
     return lengths
 
 
@@ -115,10 +117,10 @@ def _find_by_pace(
     if ends_at is None or started_at is None:
         return None
     elapsed = max(0.0, (now - started_at).total_seconds())
-    left = max((ends_at - now).total_seconds(), LEAST_LEFT, LEAST_LEFT_SHARE * elapsed)
-    if elapsed < LEAST_DONE * (elapsed + left):
+    remaining_seconds = max((ends_at - now).total_seconds(), LEAST_LEFT, LEAST_LEFT_SHARE * elapsed)
+    if elapsed < LEAST_DONE * (elapsed + remaining_seconds):
         return None
-    runs = [elapsed + left * error for error in PACE_ERRORS]
+    runs = [elapsed + remaining_seconds * error for error in PACE_ERRORS]
     longer = sorted(seconds for seconds in alike if seconds > elapsed)
     count = min(len(longer), len(runs))
     runs += [longer[index * len(longer) // count] for index in range(count)]
@@ -141,8 +143,8 @@ def _load_ends_by_pace(cluster_id: uuid.UUID, now: datetime) -> Mapping[uuid.UUI
         read_at__gte=now - READ_WITHIN,
         trouble="",
     )
-    found = rows.order_by().values_list("workload_id", "ends_at")[:MOST_WORKLOADS]
-    return {workload_id: ends_at or now for workload_id, ends_at in found}
+    ends = rows.order_by().values_list("workload_id", "ends_at")[:MOST_WORKLOADS]
+    return {workload_id: ends_at or now for workload_id, ends_at in ends}
 
 
 def _find_limit(row: Mapping[str, Any]) -> float | None:

@@ -109,13 +109,13 @@ def list_quantiles(forecast: StartForecast) -> list[tuple[float, float | None]]:
     return list(zip(DECILES, forecast.quantiles, strict=False))
 
 
-def is_record_due(row: WorkloadForecast, kept: Sequence[ForecastRecord]) -> bool:
+def is_record_due(row: WorkloadForecast, records: Sequence[ForecastRecord]) -> bool:
     """Return whether a forecast is kept, after those of the same attempt, the newest last."""
-    if row.likely_at is None or len(kept) >= MOST_RECORDS:
+    if row.likely_at is None or len(records) >= MOST_RECORDS:
         return False
-    if not kept:
+    if not records:
         return True
-    last = kept[-1]
+    last = records[-1]
     age = row.made_at - last.made_at
     if age < RECORD_PAUSE:
         return False

@@ -111,9 +111,9 @@ def _wait_for_answer(
 ) -> tuple[bytes, bytes]:
     """Return what a process writes to its output, and as its errors. Raises SimulatorFailed."""
     stop_at = time.monotonic() + most_seconds
-    while (left := stop_at - time.monotonic()) > 0:
+    while (remaining_seconds := stop_at - time.monotonic()) > 0:
         try:
-            return exchange.result(min(left, LOOK_SECONDS))
+            return exchange.result(min(remaining_seconds, LOOK_SECONDS))
         except TimeoutError:
             if not is_wanted():
                 raise SimulatorStopped from None

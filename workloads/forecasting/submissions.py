@@ -40,9 +40,9 @@ def load_past_submissions(
     hundreds of workloads; three where some waited again.
     """
     begin = max(cluster.created_at, now - WINDOW)
-    found = load_past_runs(cluster, begin, now, MOST_ATTEMPTS)
-    since = found.runs[0].came_at if found.is_cut and found.runs else begin
-    runs = add_periods([run for run in found.runs if run.came_at >= since])
+    past_work = load_past_runs(cluster, begin, now, MOST_ATTEMPTS)
+    since = past_work.runs[0].came_at if past_work.is_cut and past_work.runs else begin
+    runs = add_periods([run for run in past_work.runs if run.came_at >= since])
     shapes = ShapeBuilder(cluster_state.build_capacities(cluster_state.load_open_nodes(cluster)))
     has_kai = cluster.can.has_kai
     gangs = [build_gang(run, shapes, run.came_at.timestamp(), has_kai=has_kai) for run in runs]
@@ -53,13 +53,13 @@ def _find_lengths(
     runs: Sequence[PastRun], lengths: Mapping[str, RunLengths]
 ) -> Mapping[str, RunLengths]:
     """Return how long each runs that comes again: as before, or like others while it goes on."""
-    found = {}
+    run_lengths = {}
     for run in runs:
         seconds = None
         if run.started_at is not None and run.ended_at is not None:
             seconds = run.measure_running_time(run.started_at)
         if seconds is not None:
-            found[run.key] = RunLengths([max(SHORTEST_RUN, seconds)] * FEWEST_RUNS)
-        elif (known := lengths.get(str(run.workload))) is not None:
-            found[run.key] = known
-    return found
+            run_lengths[run.key] = RunLengths([max(SHORTEST_RUN, seconds)] * FEWEST_RUNS)
+        elif (workload_lengths := lengths.get(str(run.workload))) is not None:
+            run_lengths[run.key] = workload_lengths
+    return run_lengths

@@ -123,13 +123,13 @@ def remove_template(data: Mapping[str, Any], *, is_there: bool) -> dict[str, Any
     Its values give way to those that were typed before it, or to the defaults; unless the template
     does not exist any more: nobody chose to lose its values then.
     """
-    kept = {
+    kept_values = {
         name: value for name, value in data.items() if name not in (APPLIED_TEMPLATE, TYPED_STEPS)
     }
     if not is_there:
-        return kept
+        return kept_values
     typed_steps: Mapping[str, Any] = data.get(TYPED_STEPS, {})
-    unfilled = {name: value for name, value in kept.items() if name not in FILLED_STEPS}
+    unfilled = {name: value for name, value in kept_values.items() if name not in FILLED_STEPS}
     return {**unfilled, **typed_steps}
 
 

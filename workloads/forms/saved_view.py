@@ -23,6 +23,6 @@ class SavedViewChangeForm(SavedViewForm):
         label="Replace its columns, filters and order with those of the table now", required=False
     )
 
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
         self.order_fields(["name", "is_default", "replace", "query"])

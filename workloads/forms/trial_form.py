@@ -70,7 +70,7 @@ class TrialRow:
         """Yield the fields as they stand in the table."""
         for field, present in self.present.items():
             bound = self.form[field]
-            shown = bound.value()
+            value = bound.value()
             label = f"{bound.label} of {self.name}"
             attributes: dict[str, str | bool] = {"aria-label": label}
             if bound.errors:
@@ -78,7 +78,7 @@ class TrialRow:
                     "aria-invalid": "true",
                     "aria-describedby": f"{bound.auto_id}_error",
                 }
-            is_changed = str("" if shown is None else shown) != present
+            is_changed = str("" if value is None else value) != present
             yield TrialCell(
                 bound.as_widget(attrs=attributes),
                 f"{bound.auto_id}_error",
@@ -90,9 +90,9 @@ class TrialRow:
     def changes(self) -> Iterator[Change]:
         """Yield what differs from the present; the form must be valid."""
         for field, present in self.present.items():
-            given = self.form.cleaned_data[field]
-            if not _is_same(given, present):
-                after = "" if given is None else str(format_number(given))
+            value = self.form.cleaned_data[field]
+            if not _is_same(value, present):
+                after = "" if value is None else str(format_number(value))
                 yield Change(self.kind, self.id, self.name, field, present, after)
 
 
@@ -188,7 +188,7 @@ class TrialForm:
         return data, initial, prefix
 
 
-def _is_same(given: Decimal | int | None, present: str) -> bool:
-    if given is None or not present:
-        return given is None and not present
-    return Decimal(given) == Decimal(present)
+def _is_same(value: Decimal | int | None, present: str) -> bool:
+    if value is None or not present:
+        return value is None and not present
+    return Decimal(value) == Decimal(present)

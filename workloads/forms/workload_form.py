@@ -78,8 +78,10 @@ class WorkloadForm(PodForm):
                     "of pods, too."
                 ),
             )
-        given = [each for each in list_form_names(DELIVERY_FIELDS).fields if cleaned.get(each)]
-        if given and cleaned.get("data_workers") is None:
+        delivery_fields = [
+            each for each in list_form_names(DELIVERY_FIELDS).fields if cleaned.get(each)
+        ]
+        if delivery_fields and cleaned.get("data_workers") is None:
             self.add_error(
                 "data_workers",
                 "Say how many data workers there are, or leave everything about them empty.",

@@ -110,13 +110,13 @@ def _collect_events(
     stored = Event.objects.filter(
         workload__in={update.workload.pk for _, update, _ in owned.values()}, uid__in=owned
     )
-    known = {
+    rows_by_key = {
         (row.workload_id, row.uid): row
         for row in stored.only("workload", "uid", "count", "at").order_by()
     }
     changes = []
     for event, update, attempt in owned.values():
-        row = known.get((update.workload.pk, event.uid))
+        row = rows_by_key.get((update.workload.pk, event.uid))
         if row is None:
             events.append(_build_event_row(event, update, attempt, now))
         elif supersedes(event, row.count, row.at):

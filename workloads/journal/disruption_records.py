@@ -89,15 +89,17 @@ def record_disruptions(
 def _write_record(workload: Workload, stored: Event | None, record: DisruptionRecord) -> bool:
     """Write one disruption. Return whether that changed anything."""
     disruption = record.disruption
-    known = decode_disruption(stored.cause) if stored is not None else None
-    if known == disruption:
+    stored_disruption = decode_disruption(stored.cause) if stored is not None else None
+    if stored_disruption == disruption:
         return False
     values = {
         "text": describe_disruption(disruption, record.at, record.taker),
         "cause": msgspec.to_builtins(disruption),
     }
     # Told once: as soon as the notice can say how it goes on.
-    is_telling = _can_tell(disruption) and (known is None or not _can_tell(known))
+    is_telling = _can_tell(disruption) and (
+        stored_disruption is None or not _can_tell(stored_disruption)
+    )
     if is_telling and workload.submitted_by_id is not None:
         values["notice_to_id"] = workload.submitted_by_id
     if stored is not None:

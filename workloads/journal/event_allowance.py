@@ -63,8 +63,8 @@ class EventAllowances:
             for index, subject in refused.items()
             if uid_of(events[index]) not in stored
         }
-        kept = [each for index, each in enumerate(events) if index not in refused]
-        return kept, Counter(refused.values())
+        kept_events = [each for index, each in enumerate(events) if index not in refused]
+        return kept_events, Counter(refused.values())
 
     def _count_new(self, subjects: Iterable[Subject]) -> None:
         new = set(subjects) - self._allowances.keys()

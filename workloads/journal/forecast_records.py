@@ -83,8 +83,8 @@ def record_forecasts(
         current = [
             each
             for each in updates
-            if (known := waiting.get(each.row.workload_id)) is not None
-            and known.attempt == each.row.attempt
+            if (waiting_workload := waiting.get(each.row.workload_id)) is not None
+            and waiting_workload.attempt == each.row.attempt
         ]
         stale = WorkloadForecast.objects.filter(workload__cluster=computed.pk)
         _remove_forecasts(

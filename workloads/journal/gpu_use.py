@@ -37,8 +37,8 @@ def record_gpu_use(
                 if before is None or use[pk] // NEWS_POINTS != before // NEWS_POINTS:
                     news.add(workload)
         update_rows(MetricSeries, "id", updates)
-        told = sorted(news)[:MOST_NEWS]
-        rows = Workload.objects.filter(pk__in=told)
+        workload_ids = sorted(news)[:MOST_NEWS]
+        rows = Workload.objects.filter(pk__in=workload_ids)
         for project in set(rows.values_list("project_id", flat=True)):
             journal_tx.mark_changed(project)
         rows.update(changed=journal_tx.position)

@@ -53,18 +53,18 @@ def _merge_job(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> No
     if obj.data and (obj.owner or obj.data.get("kind", _job_kind(update)) != _job_kind(update)):
         # Somebody else's job under our labels: ours has no controller, and is of our kind.
         return
-    uid, known = update["job_uid"], update.job
+    uid, stored_job = update["job_uid"], update.job
     if obj.is_gone:
-        if uid in ("", obj.uid) and (known is not None or not uid):
+        if uid in ("", obj.uid) and (stored_job is not None or not uid):
             update.set_values(job=None, job_uid=obj.uid)
             update.affects_status = update.affects_pages = True
         return
-    if known is None:
+    if stored_job is None:
         # A uid that is gone does not come back: the watch may repeat an old state of it. Another
         # uid is the attempt's job only while the attempt goes on.
         if uid == obj.uid or (uid and Status(update.workload.status) in RESTING):
             return
-    elif not obj.supersedes(version_of(known)):
+    elif not obj.supersedes(version_of(stored_job)):
         return
     update.set_values(job=obj.data, job_uid=obj.uid)
     update.affects_status = update.affects_pages = True
@@ -75,25 +75,25 @@ def _merge_data_job(update: WorkloadUpdate, obj: ObservedObject) -> None:
     is_ours = update.workload.data_workers is not None and not obj.owner
     if not is_ours or obj.data.get("kind", JOBS.kind) != JOBS.kind:
         return
-    known = update["data_job"]
+    stored_job = update["data_job"]
     if obj.is_gone:
-        if uid_of(known) == obj.uid:
+        if uid_of(stored_job) == obj.uid:
             update.set_values(data_job=None)
-    elif known is None or obj.supersedes(version_of(known)):
+    elif stored_job is None or obj.supersedes(version_of(stored_job)):
         update.set_values(data_job=obj.data)
     update.affects_pages = update.affects_pages or "data_job" in update.new_values
 
 
 def _merge_pod_group(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> None:
-    known: Object | None = update["pod_group"]
+    stored_group: Object | None = update["pod_group"]
     if obj.is_gone:
-        if known is not None and uid_of(known) == obj.uid:
+        if stored_group is not None and uid_of(stored_group) == obj.uid:
             update.set_values(pod_group=None)
             update.affects_status = update.affects_pages = True
         return
     if update["job_uid"] != obj.owner and (update["job_uid"] or obj.owner in update.job_uids):
         return
-    if known is None or obj.supersedes(version_of(known)):
+    if stored_group is None or obj.supersedes(version_of(stored_group)):
         update.set_values(pod_group=obj.data)
         update.affects_status = update.affects_pages = True
 
@@ -150,8 +150,8 @@ def _was_disrupted(row: Pod) -> bool:
 
 
 def _build_pod_row(workload_id: uuid.UUID, attempt: int, uid: str) -> Pod:
-    given = {"workload_id": workload_id, "attempt": attempt, "uid": uid, "data": {}}
-    return bulk_sql.build_row(Pod, _POD_DEFAULTS | given, is_new=True)
+    values = {"workload_id": workload_id, "attempt": attempt, "uid": uid, "data": {}}
+    return bulk_sql.build_row(Pod, _POD_DEFAULTS | values, is_new=True)
 
 
 def _is_foreign_pod(update: WorkloadUpdate, obj: ObservedObject) -> bool:

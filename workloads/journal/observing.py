@@ -93,9 +93,9 @@ def list_known_objects(
     another cluster behind the same row would break such a comparison.
     """
     return [
-        known
+        known_object
         for kind in kinds
-        for known in _iterate_known_objects(cluster_id, kind, frozenset(job_kinds), workload)
+        for known_object in _iterate_known_objects(cluster_id, kind, frozenset(job_kinds), workload)
     ]
 
 
@@ -152,23 +152,23 @@ class Listing:
         version would contain them.
         """
         vanished = [
-            known.as_vanished
-            for uid, known in self._known_before.items()
+            known_object.as_vanished
+            for uid, known_object in self._known_before.items()
             if uid not in self._listed_uids
         ]
         if started_at is not None:
             later = (
-                known
-                for known in list_known_objects(
+                known_object
+                for known_object in list_known_objects(
                     self._cluster_id, self._kind, job_kinds=self._job_kinds
                 )
-                if known.uid not in self._known_before
+                if known_object.uid not in self._known_before
             )
             vanished += [
-                known.as_vanished
-                for known in later
-                if known.uid not in self._listed_uids
-                and known.is_older_than_listing(started_at, version)
+                known_object.as_vanished
+                for known_object in later
+                if known_object.uid not in self._listed_uids
+                and known_object.is_older_than_listing(started_at, version)
             ]
         changed = sum(
             len(_write_in_batches(self._cluster_id, batch))
@@ -235,8 +235,10 @@ def reconcile_workload(
     present += [("podgroup", pod_group)] if pod_group else []
     observations = []
     for kind, obj in present:
-        known = known_objects.pop(observed_objects.uid_of(obj), None)
-        observations.append(Observation(kind, obj, replaced_version=known.version if known else ""))
+        known_object = known_objects.pop(observed_objects.uid_of(obj), None)
+        observations.append(
+            Observation(kind, obj, replaced_version=known_object.version if known_object else "")
+        )
     vanished = [each.as_vanished for each in known_objects.values()]
     changed = _write_in_batches(
         cluster_id, [*observed_objects.parse_objects(observations), *vanished]

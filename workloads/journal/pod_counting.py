@@ -227,11 +227,11 @@ def find_miscounted_workloads(cluster_id: uuid.UUID) -> list[uuid.UUID]:
             held_gpus=Sum("gpus", filter=holds_gpus),
         )
     )
-    found: dict[uuid.UUID, list[_PodGroup]] = {}
+    groups_by_workload: dict[uuid.UUID, list[_PodGroup]] = {}
     for workload_id, *group in groups:
-        found.setdefault(workload_id, []).append(_PodGroup(*group))
+        groups_by_workload.setdefault(workload_id, []).append(_PodGroup(*group))
     having_pods = Pod.objects.filter(workload__cluster=cluster_id, vanished_at=None)
-    kept = Workload.objects.filter(
+    workloads = Workload.objects.filter(
         ~Q(status__in=RESTING) | Q(pk__in=having_pods.order_by().values("workload")),
         cluster=cluster_id,
         released_at=None,
@@ -239,8 +239,8 @@ def find_miscounted_workloads(cluster_id: uuid.UUID) -> list[uuid.UUID]:
     )
     return [
         pk
-        for pk, attempt, counts in kept.order_by().values_list("pk", "attempt", "pod_counts")
-        if _is_miscounted(decode_counts(counts), attempt, found.get(pk, []))
+        for pk, attempt, counts in workloads.order_by().values_list("pk", "attempt", "pod_counts")
+        if _is_miscounted(decode_counts(counts), attempt, groups_by_workload.get(pk, []))
     ]
 
 
@@ -256,14 +256,14 @@ class _PodGroup(NamedTuple):
     gpus: Decimal | None
 
 
-def _is_miscounted(counts: PodCounts | None, attempt: int, found: Sequence[_PodGroup]) -> bool:
+def _is_miscounted(counts: PodCounts | None, attempt: int, groups: Sequence[_PodGroup]) -> bool:
     if counts is None:
         return True
-    if counts.existing != sum(each.pods for each in found):
+    if counts.existing != sum(each.pods for each in groups):
         return True
     if counts.attempt != attempt:
         return False
-    mine = [each for each in found if each.attempt == attempt]
+    mine = [each for each in groups if each.attempt == attempt]
     own = [each for each in mine if each.standing != Standing.FOREIGN]
     return (
         counts.standings

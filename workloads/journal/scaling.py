@@ -132,12 +132,14 @@ def record_no_growth(attempts: Sequence[Attempt], text: str) -> None:
     One query where that was recorded for all of them. The rows are loaded with their workloads.
     """
     keys = {each.workload_id: f"no-growth-{each.number}" for each in attempts}
-    told = set(
+    recorded_keys = set(
         Event.objects.filter(workload__in=list(keys), uid__in=set(keys.values()))
         .order_by()
         .values_list("workload", "uid")
     )
-    new = [each for each in attempts if (each.workload_id, keys[each.workload_id]) not in told]
+    new = [
+        each for each in attempts if (each.workload_id, keys[each.workload_id]) not in recorded_keys
+    ]
     if not new:
         return
     with journal_transaction() as journal_tx:

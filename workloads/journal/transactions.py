@@ -57,8 +57,8 @@ def _lock_position() -> int:
     lock = " FOR UPDATE" if connection.features.has_select_for_update else ""
     with connection.cursor() as cursor:
         cursor.execute(_SELECT_POSITION + lock)
-        found = cursor.fetchone()
-    if found is None:
+        position_row = cursor.fetchone()
+    if position_row is None:
         row, _ = Position.objects.select_for_update().get_or_create(pk=1)
         return row.value
-    return int(found[0])
+    return int(position_row[0])

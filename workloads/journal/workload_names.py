@@ -53,11 +53,11 @@ class WorkloadNames:
             cluster=self._cluster_id,
             changed__gt=position,
         ).order_by()
-        found = list(rows.values_list("project__namespace", "name", "changed"))
-        names = {Subject(namespace, name) for namespace, name, _ in found}
+        entries = list(rows.values_list("project__namespace", "name", "changed"))
+        names = {Subject(namespace, name) for namespace, name, _ in entries}
         if is_reread:
             self._names, self._reread_at = names, now + REREAD_SECONDS
         else:
             self._names |= names
-        self._position = max([position, *(changed for _, _, changed in found)])
+        self._position = max([position, *(changed for _, _, changed in entries)])
         self.read_at = now

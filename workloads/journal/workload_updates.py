@@ -213,9 +213,9 @@ def _load_workload_rows(
         )
         ids = {*ids, *named.order_by().values_list("pk", flat=True)}
     # By the id alone: PostgreSQL may else read all workloads of the cluster by that index.
-    found = bulk_sql.find_rows(Workload, _WORKLOAD_NAMES, ("id",), [(pk,) for pk in ids])
+    value_rows = bulk_sql.find_rows(Workload, _WORKLOAD_NAMES, ("id",), [(pk,) for pk in ids])
     rows = [
         bulk_sql.build_row(Workload, dict(zip(_WORKLOAD_ATTRIBUTES, values, strict=True)))
-        for values in found
+        for values in value_rows
     ]
     return [row for row in rows if row.cluster_id == cluster_id]

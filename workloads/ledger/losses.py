@@ -62,10 +62,10 @@ def move_loss(loss: Loss, rows: Sequence[Amounts]) -> None:
     Never more than is there: what was allocated stays the same.
     """
     for amount, kinds in ((loss.repeated, REPEATED_FROM), (loss.stopped, STOPPED_FROM)):
-        left = amount
+        remainder = amount
         for kind in kinds:
             for row in rows:
-                taken = min(left, row.get(kind))
+                taken = min(remainder, row.get(kind))
                 setattr(row, kind.value, row.get(kind) - taken)
                 row.lost += taken
-                left -= taken
+                remainder -= taken

@@ -106,10 +106,10 @@ def _apply_figures(
     for figure in figures:
         begin = max(figure.begin, counted_until)
         counted_until = max(counted_until, figure.end)
-        left = figure.covered
+        remainder = figure.covered
         for span, source in ((spans.running, "unknown"), (spans.starting, "starting")):
-            covered = min(left, measure_overlap(begin, figure.end, *span))
-            left -= covered
+            covered = min(remainder, measure_overlap(begin, figure.end, *span))
+            remainder -= covered
             if covered:
                 _apply_figure(amounts, pod, figure, covered, source)
 

@@ -126,11 +126,11 @@ class DownwardSearch(LogSearch):
             return
         block, start = self.block, 0
         while not self.budget.is_spent:
-            found = self.query.find_candidate(block, start)
-            if found is None:
+            match_offset = self.query.find_candidate(block, start)
+            if match_offset is None:
                 start = len(block)
                 break
-            begin, end = block.rfind(b"\n", 0, found) + 1, block.find(b"\n", found)
+            begin, end = block.rfind(b"\n", 0, match_offset) + 1, block.find(b"\n", match_offset)
             line = block[begin:end]
             self.budget.count_line()
             if self.query.matches(line):
@@ -182,9 +182,9 @@ class UpwardSearch(LogSearch):
         if not self.read_ahead():
             return
         block, end = self.block, len(self.block)
-        found = self.query.find_candidate(block, 0)
+        match_offset = self.query.find_candidate(block, 0)
         # Nothing before this line matches.
-        first = end if found is None else block.rfind(b"\n", 0, found) + 1
+        first = end if match_offset is None else block.rfind(b"\n", 0, match_offset) + 1
         while end > first and not self.budget.is_spent:
             begin = block.rfind(b"\n", 0, end - 1) + 1
             line = block[begin : end - 1]

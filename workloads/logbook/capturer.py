@@ -40,10 +40,10 @@ def share_streams(wanted: Sequence[int], total: int = MOST_STREAMS) -> list[int]
     if sum(min(each, MAX_STREAMS) for each in wanted) <= total:
         return [MAX_STREAMS] * len(wanted)
     shares = [0] * len(wanted)
-    left = total
-    for done, place in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
-        share = min(wanted[place], left // (len(wanted) - done), MAX_STREAMS)
-        left -= share
+    free_streams = total
+    for served_count, place in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
+        share = min(wanted[place], free_streams // (len(wanted) - served_count), MAX_STREAMS)
+        free_streams -= share
         shares[place] = max(share, LEAST_STREAMS)
     return shares
 

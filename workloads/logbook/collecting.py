@@ -186,8 +186,8 @@ class LogCollector:
 
     def _find_pods(self) -> None:
         pods = log_records.load_unread_pods(self._cluster)
-        known = {pod.id for pod in pods}
-        for pod_id in [pod_id for pod_id in self._pods if pod_id not in known]:
+        pod_ids = {pod.id for pod in pods}
+        for pod_id in [pod_id for pod_id in self._pods if pod_id not in pod_ids]:
             self._forget_pod(pod_id)
         changed = [pod for pod in pods if self._is_changed(pod)]
         for begin in range(0, len(changed), POD_BATCH_SIZE):

@@ -96,13 +96,13 @@ def parse_colours(text: str) -> tuple[str, tuple[Span, ...]]:
     parts: list[str] = []
     spans: list[Span] = []
     style = _Style()
-    at = done = 0
+    at = last_end = 0
     for escape in _ESCAPE.finditer(text):
-        at = _add_piece(text[done : escape.start()], at, style, parts, spans)
-        done = escape.end()
+        at = _add_piece(text[last_end : escape.start()], at, style, parts, spans)
+        last_end = escape.end()
         if escape[1] is not None:
             style.apply_codes(escape[1])
-    _add_piece(text[done:], at, style, parts, spans)
+    _add_piece(text[last_end:], at, style, parts, spans)
     return "".join(parts), tuple(spans)
 
 
@@ -182,5 +182,5 @@ def _find_nearest_of_256(code: int) -> int:
 
 
 def _find_nearest_colour(rgb: tuple[int, int, int]) -> int:
-    distances = [sum((a - b) ** 2 for a, b in zip(rgb, known, strict=True)) for known in _RGB]
+    distances = [sum((a - b) ** 2 for a, b in zip(rgb, colour, strict=True)) for colour in _RGB]
     return distances.index(min(distances))

@@ -212,11 +212,11 @@ def _load_rows(
         )
         single = [each.log for each in selections if each.log is not None]
         rows = Log.objects.filter(pod__workload=key).select_related("pod").defer("pod__data")
-        found = rows.order_by().in_bulk(single) if single else {}
+        logs_by_id = rows.order_by().in_bulk(single) if single else {}
         return state, {
             each: attempt_state.load_logs(key, attempt, each.first)
             if each.log is None
-            else [found[each.log]] * (each.log in found)
+            else [logs_by_id[each.log]] * (each.log in logs_by_id)
             for each in selections
         }
     finally:

@@ -84,10 +84,10 @@ def make_room() -> tuple[int, int | None]:
 
 def _make_room(deleter: "_FileDeleter") -> tuple[int, int | None]:
     limit = settings.OPTIONS.log_bytes
-    here = Log.objects.exclude(state=Log.State.REMOVED)
+    logs = Log.objects.exclude(state=Log.State.REMOVED)
     removed = 0
     # Computed anew each time: another process may make room as well.
-    while (excess := (here.aggregate(total=Sum("size"))["total"] or 0) - limit) > 0:
+    while (excess := (logs.aggregate(total=Sum("size"))["total"] or 0) - limit) > 0:
         rows = list(_list_ended().filter(size__gt=0)[:BATCH_SIZE])
         if not rows:
             break
@@ -100,7 +100,7 @@ def _make_room(deleter: "_FileDeleter") -> tuple[int, int | None]:
         removed += _remove_logs(chosen, NO_ROOM_NOTE.format(limit >> 20), deleter)
     if excess <= 0:
         return removed, None
-    return removed, limit // max(1, here.filter(state=Log.State.CAPTURING).count())
+    return removed, limit // max(1, logs.filter(state=Log.State.CAPTURING).count())
 
 
 def _list_ended() -> QuerySet[Log]:
@@ -129,10 +129,10 @@ def _remove_logs(rows: Iterable[Log], note: str, deleter: "_FileDeleter") -> int
 
 def _delete_leftover_files(deleter: "_FileDeleter") -> None:
     """Delete the files of removed logs that a crash, or a disk or store that failed, left."""
-    left = Log.objects.filter(state=Log.State.REMOVED).exclude(path="").order_by("id")
+    leftover_logs = Log.objects.filter(state=Log.State.REMOVED).exclude(path="").order_by("id")
     last = 0
     for _ in range(MAX_BATCHES):
-        rows = list(left.filter(id__gt=last)[:BATCH_SIZE])
+        rows = list(leftover_logs.filter(id__gt=last)[:BATCH_SIZE])
         if not rows:
             return
         deleter.delete_files(rows)
@@ -196,11 +196,11 @@ def _sweep_folders(root: Path) -> None:
     ids = [name for name in {*local_folders, *object_store.list_folders()} if _is_workload_id(name)]
     for begin in range(0, len(ids), BATCH_SIZE):
         batch = ids[begin : begin + BATCH_SIZE]
-        known = {
+        existing_ids = {
             str(pk) for pk in Workload.objects.filter(pk__in=batch).values_list("pk", flat=True)
         }
         for name in batch:
-            if name not in known:
+            if name not in existing_ids:
                 if name in local_folders:
                     shutil.rmtree(local_folders[name], ignore_errors=True)
                 object_store.remove_folder(name)

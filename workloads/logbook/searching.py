@@ -80,8 +80,8 @@ class Query:
         """
         if self._candidates is None:
             return start if start < len(block) else None
-        found = self._candidates.search(block, start)
-        return None if found is None else int(found.start())
+        match = self._candidates.search(block, start)
+        return None if match is None else int(match.start())
 
     def find_marks(self, text: str) -> list[tuple[int, int]]:
         """Return where a shown text matches, in characters."""

@@ -172,8 +172,8 @@ def _find_reserved_variables(spec: Spec) -> Iterator[Problem]:
             )
 
 
-def _describe_remedy(what: str) -> str:
-    return f"Leave it out, or ask the cluster's administrator to install {what}."
+def _describe_remedy(component: str) -> str:
+    return f"Leave it out, or ask the cluster's administrator to install {component}."
 
 
 def _find_unsupported(spec: Spec) -> Iterator[tuple[str, str]]:

@@ -99,10 +99,10 @@ def _pack_series(resolution: Resolution, starts: range, series: Sequence[int]) -
         offset = (start - starts[0]) * ROW_SECONDS[resolution]
         collected.setdefault(key, []).append((offset, bytes(data)))
     packed, count = {}, 0
-    for key, found in collected.items():
+    for key, series_rows in collected.items():
         try:
-            packed[key] = pack_rows(found)
-            count += len(found)
+            packed[key] = pack_rows(series_rows)
+            count += len(series_rows)
         except DamagedFrames:
             # It stays until it is too old; whoever reads it says so.
             continue

@@ -82,10 +82,12 @@ def encode_frame(
     ids = sorted(figures)[:MAX_SOURCES]
     ids = [each for each in ids if each - ids[0] <= MAX_ID_SPAN]
     rows = [figures[each] for each in ids]
-    known = {code for row in rows for code in row}
+    used_codes = {code for row in rows for code in row}
     if not keeps_zero_faults:
-        known -= {code for code in known & _FAULTS if not any(row.get(code) for row in rows)}
-    codes = sorted(known)
+        used_codes -= {
+            code for code in used_codes & _FAULTS if not any(row.get(code) for row in rows)
+        }
+    codes = sorted(used_codes)
     if not codes:
         return b""
     values = [row.get(code, _NAN) for code in codes for row in rows]
@@ -155,8 +157,8 @@ def merge_frames(frames: Sequence[Frame], seconds: int) -> bytes:
         for source, by_code in collected.items()
     }
     if any(share < len(frames) for share in presence.values()):
-        for source, found in figures.items():
-            found[_PRESENCE] = presence[source] / len(frames)
+        for source, source_figures in figures.items():
+            source_figures[_PRESENCE] = presence[source] / len(frames)
     return encode_frame(seconds, figures)
 
 
@@ -220,17 +222,17 @@ def space_frames(data: bytes, start: int, since: int, spacing: int, last: int) -
     `start` is that of the row; of the times up to that numbered `last` there is a frame already.
     What is before `since`, or damaged, is left out.
     """
-    kept = []
+    frames = []
     try:
         for begin, end in _find_frames(data):
             at = start + _SECONDS.unpack_from(data, begin)[0]
             number = at // spacing
             if at >= since and number > last:
-                kept.append(data[begin:end])
+                frames.append(data[begin:end])
                 last = number
     except DamagedFrames:
         pass
-    return b"".join(kept), last
+    return b"".join(frames), last
 
 
 def _find_frames(data: bytes) -> Iterator[tuple[int, int]]:
@@ -260,19 +262,19 @@ def _unpack_runs(halves: bytes) -> Iterator[bytes]:
     middle = len(halves) // 2
     if len(halves) % 2:
         raise DamagedFrames("a packed row has an odd length")
-    whole = bytearray(len(halves))
-    whole[0::2], whole[1::2] = halves[:middle], halves[middle:]
+    stream = bytearray(len(halves))
+    stream[0::2], stream[1::2] = halves[:middle], halves[middle:]
     at = 0
-    while at < len(whole):
-        if at + _RUN.size > len(whole):
+    while at < len(stream):
+        if at + _RUN.size > len(stream):
             raise DamagedFrames("a run is cut off")
-        length, number = _RUN.unpack_from(whole, at)
+        length, number = _RUN.unpack_from(stream, at)
         at += _RUN.size
-        if not length or not number or at + length * number > len(whole):
+        if not length or not number or at + length * number > len(stream):
             raise DamagedFrames("a run is cut off")
         bits = 0
         for begin in range(at, at + length * number, length):
-            bits ^= int.from_bytes(whole[begin : begin + length], "little")
+            bits ^= int.from_bytes(stream[begin : begin + length], "little")
             yield bits.to_bytes(length, "little")
         at += length * number
 
@@ -295,19 +297,19 @@ def _encode(
     head = _HEAD.pack(seconds, len(ids), mask, ids[0])
     rest = struct.pack(f"<{len(ids) - 1}I", *(each - ids[0] for each in ids[1:]))
     bits = array("I", array("f", values).tobytes())
-    whole = array("I", [each + _HALF_STEP for each in bits])
+    rounded_bits = array("I", [each + _HALF_STEP for each in bits])
     if sys.byteorder == "big":
-        whole.byteswap()
-    octets = whole.tobytes()
+        rounded_bits.byteswap()
+    octets = rounded_bits.tobytes()
     half = bytearray(2 * len(values))
     half[0::2], half[1::2] = octets[2::4], octets[3::4]
     return head + rest + half
 
 
 def _decode_values(half: bytes) -> Sequence[float]:
-    whole = bytearray(2 * len(half))
-    whole[2::4], whole[3::4] = half[0::2], half[1::2]
-    values = array("f", whole)
+    octets = bytearray(2 * len(half))
+    octets[2::4], octets[3::4] = half[0::2], half[1::2]
+    values = array("f", octets)
     if sys.byteorder == "big":
         values.byteswap()
     return values

@@ -83,8 +83,8 @@ def plan_reading(span: Span, now: datetime) -> list[tuple[Resolution, Span]]:
     while True:
         is_raw = resolution is Resolution.RAW
         # What was made by a clock that was ahead is not of later than now either.
-        made = min(made_until.get(resolution.value, 0), present)
-        until = end if is_raw else max(since, min(end, made))
+        rollup_end = min(made_until.get(resolution.value, 0), present)
+        until = end if is_raw else max(since, min(end, rollup_end))
         kept_since = int((now - get_retention(resolution)).timestamp())
         if max(since, kept_since) < until:
             parts.append((resolution, Span(max(since, kept_since), until)))
@@ -145,14 +145,14 @@ def _iterate_rows(
     series: Sequence[int], span: Span, now: datetime, spacing: int
 ) -> Iterator[tuple[Resolution, Span, Row]]:
     """Yield the rows of each part of the span, with frames `spacing` seconds apart."""
-    seen: dict[int, int] = {}
+    last_numbers: dict[int, int] = {}
     for resolution, part in plan_reading(span, now):
         for key, start, data in load_rows(series, resolution, part.since, part.until, spacing):
-            found = data
+            row_bytes = data
             if spacing:
-                last = seen.get(key, -1)
-                found, seen[key] = space_frames(data, start, part.since, spacing, last)
-            yield resolution, part, (key, start, found)
+                last = last_numbers.get(key, -1)
+                row_bytes, last_numbers[key] = space_frames(data, start, part.since, spacing, last)
+            yield resolution, part, (key, start, row_bytes)
 
 
 def measure_frame(frame: Frame, metric: Metric, source: int | None = None) -> float | None:
@@ -226,9 +226,9 @@ def pick_values(
         name: [
             (
                 round(span.since + (number + 1) * part),
-                combine_over_time(*found, measures[name].over_time),
+                combine_over_time(*weighted_values, measures[name].over_time),
             )
-            for number, found in sorted(parts.items())
+            for number, weighted_values in sorted(parts.items())
         ]
         for name, parts in by_part.items()
     }
@@ -241,12 +241,12 @@ def _combine_weighted(frame: Frame, metric: Metric) -> float | None:
     """
     devices: Sequence[float] = frame.list_values(_GPUS_MEASURED) if metric.of_device else ()
     devices = devices or [1.0] * len(frame.ids)
-    total = whole = 0.0
+    total = total_weight = 0.0
     for value, number, share in zip(
         frame.list_values(metric.code), devices, frame.list_presence(), strict=False
     ):
         if value == value:
             weight = share * (number if number > 0 else 1.0)
             total += value * weight
-            whole += weight
-    return total / whole if whole else None
+            total_weight += weight
+    return total / total_weight if total_weight else None

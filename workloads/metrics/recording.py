@@ -43,12 +43,12 @@ def record_sweep(cluster_id: uuid.UUID, at: datetime, sweep: Sweep, problem: str
     """
     seconds = int(at.timestamp())
     frames = _build_frames(cluster_id, seconds % ROW_SECONDS[Resolution.RAW], sweep)
-    found = {"metrics_at": at} if frames else {}
+    changes = {"metrics_at": at} if frames else {}
     with transaction.atomic():
         claimed = Cluster.objects.filter(
             Q(measured_at=None) | Q(measured_at__lt=at) | Q(measured_at__gt=at + MAX_CLOCK_LEAD),
             pk=cluster_id,
-        ).update(measured_at=at, metrics_problem=problem[:500], **found)
+        ).update(measured_at=at, metrics_problem=problem[:500], **changes)
         if claimed:
             append_frames(Resolution.RAW, seconds, frames)
     return bool(claimed)
@@ -100,7 +100,7 @@ def _describe_capacity(figures: Figures, cpu: float, memory: float) -> Figures:
     So the sum over nodes has the capacity of those whose use is in the sum, and of no other.
     """
     capacities = ((_CPU, _CPU_CAPACITY, cpu), (_MEMORY, _MEMORY_CAPACITY, memory))
-    return {code: whole for used, code, whole in capacities if used in figures and whole}
+    return {code: capacity for used, code, capacity in capacities if used in figures and capacity}
 
 
 def _sort_pods(

@@ -105,14 +105,14 @@ def load_rows(
     ).order_by("start", "series")
     columns = ("resolution", "start", "series", "data")
     for number, start, key, data in rows.values_list(*columns).iterator(chunk_size=500):
-        found = bytes(data)
+        row_bytes = bytes(data)
         if number == packed:
             try:
-                found = unpack_frames(found)
+                row_bytes = unpack_frames(row_bytes)
             except DamagedFrames as error:
                 _log_damage(key, error)
                 continue
-        yield key, start * seconds, found
+        yield key, start * seconds, row_bytes
 
 
 def load_frames(

@@ -85,11 +85,11 @@ def _describe_over(over: Decimal, takeable: Decimal, unit: str) -> str:
     amount = f"{_format_amount(over)} {unit.removesuffix('s') if over == 1 else unit}"
     if takeable <= 0:
         return f"{amount} over the quota, and not preemptible: nobody can take it back."
-    which = "it" if over == 1 else "them"
+    pronoun = "it" if over == 1 else "them"
     if takeable == over:
-        return f"{amount} over the quota: projects that are below theirs may take {which} back."
+        return f"{amount} over the quota: projects that are below theirs may take {pronoun} back."
     return (
-        f"{amount} over the quota, {_format_amount(takeable)} of {which} preemptible: projects "
+        f"{amount} over the quota, {_format_amount(takeable)} of {pronoun} preemptible: projects "
         "that are below theirs may take that back."
     )
 

@@ -20,8 +20,8 @@ class RankTimes:
     @property
     def share(self) -> float:
         """The share of its time that the rank waited; 0 for one that has done nothing yet."""
-        whole = self.waited + self.computed
-        return self.waited / whole if whole > 0 else 0.0
+        total = self.waited + self.computed
+        return self.waited / total if total > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,10 @@ def build_rank_bars(
 
     `ranks` may be some of all `count`; `share` is what all of them together waited.
     """
-    shown = sorted(ranks, key=lambda each: (-each.share, each.rank))[:most]
-    longest = max((each.waited + each.computed for each in shown), default=0.0)
+    top_ranks = sorted(ranks, key=lambda each: (-each.share, each.rank))[:most]
+    longest = max((each.waited + each.computed for each in top_ranks), default=0.0)
     scale = BAR_WIDTH / longest if longest > 0 else 0.0
-    return RankBars([_build_bar(each, scale) for each in shown], round(100 * share), count)
+    return RankBars([_build_bar(each, scale) for each in top_ranks], round(100 * share), count)
 
 
 def _build_bar(times: RankTimes, scale: float) -> RankBar:

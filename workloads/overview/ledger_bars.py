@@ -146,14 +146,14 @@ def _stack_parts(
 ) -> Sequence[Part]:
     """Return the parts one after the other; upright, counted from the bottom up."""
     parts = []
-    done = 0
+    offset = 0
     for kind in ALLOCATED:
         amount = amounts.get(kind)
         if not amount or not most:
             continue
         # Of both edges, not of each length: so that parts always meet.
-        begin, end = length * done / most, length * (done + amount) / most
+        begin, end = length * offset / most, length * (offset + amount) / most
         first = length - end if is_upright else begin
         parts.append(Part(kind, round(first, 1), round(end - begin, 1)))
-        done += amount
+        offset += amount
     return parts

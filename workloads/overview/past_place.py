@@ -32,16 +32,16 @@ class Place:
     workload: Workload | None = None
 
 
-def find_place(user: User, given: Mapping[str, str]) -> Place:
+def find_place(user: User, parameters: Mapping[str, str]) -> Place:
     """Return what an address asks for by workload, node or project, else the whole.
 
     Raises Http404 where the user may not see that.
     """
-    if text := given.get("workload"):
+    if text := parameters.get("workload"):
         return _find_workload(user, text)
-    if text := given.get("node"):
+    if text := parameters.get("node"):
         return _find_node(user, text)
-    if text := given.get("project"):
+    if text := parameters.get("project"):
         return _find_project(user, text)
     access.require_anywhere(user, Verb.VIEW, Entity.OVERVIEW)
     return Place("Overview", reverse("overview"), (), PastFocus())
@@ -50,12 +50,14 @@ def find_place(user: User, given: Mapping[str, str]) -> Place:
 def _find_workload(user: User, text: str) -> Place:
     rows = Workload.objects.visible_to(user).select_related("project")
     try:
-        found: Workload = get_object_or_404(rows.only("name", "project__name"), pk=uuid.UUID(text))
+        workload: Workload = get_object_or_404(
+            rows.only("name", "project__name"), pk=uuid.UUID(text)
+        )
     except ValueError as error:
         raise Http404("There is no such workload.") from error
-    focus = PastFocus(project=found.project_id, workload=found.pk.bytes)
-    href = reverse("workload", args=[found.pk])
-    return Place(found.name, href, (("workload", str(found.pk)),), focus, found)
+    focus = PastFocus(project=workload.project_id, workload=workload.pk.bytes)
+    href = reverse("workload", args=[workload.pk])
+    return Place(workload.name, href, (("workload", str(workload.pk)),), focus, workload)
 
 
 def _find_node(user: User, text: str) -> Place:

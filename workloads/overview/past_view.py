@@ -202,8 +202,8 @@ def _choose_workloads(
     state: State, focus: PastFocus, by_node: Mapping[tuple[bytes, str], Sequence[Placement]]
 ) -> list[PastWorkload]:
     if focus.node is not None:
-        there = {each.workload for each in by_node.get(focus.node, ())}
-        return [state.workloads[key] for key in there]
+        workload_ids = {each.workload for each in by_node.get(focus.node, ())}
+        return [state.workloads[key] for key in workload_ids]
     rows: Iterable[PastWorkload] = state.workloads.values()
     if focus.project is not None:
         return [each for each in rows if each.project == focus.project]
@@ -227,9 +227,9 @@ def _build_rows(
     gpus = sum(
         each.gpus_requested if each.status in _WAITING else each.gpus_allocated for each in hidden
     )
-    shown = heapq.nsmallest(most, visible, key=key)
-    places = list_places(state.workloads.values(), QUEUED, shown)
-    nodes: dict[bytes, list[str]] = {each.id: [] for each in shown}
+    first_workloads = heapq.nsmallest(most, visible, key=key)
+    places = list_places(state.workloads.values(), QUEUED, first_workloads)
+    nodes: dict[bytes, list[str]] = {each.id: [] for each in first_workloads}
     for placed in state.placements.values():
         if placed.workload in nodes:
             nodes[placed.workload].append(placed.node)
@@ -241,7 +241,7 @@ def _build_rows(
             places,
             nodes[each.id],
         )
-        for each in shown
+        for each in first_workloads
     ]
     return PastRows(rows, len(visible), Hidden(len(hidden), to_gpus(gpus)))
 
@@ -393,11 +393,11 @@ def _build_projects(
 def _build_departments(state: State, sight: PastSight) -> list[QuotaRow]:
     """Return the visible departments' quotas against what all their projects held."""
     allocated = _sum_allocated(state)
-    held: dict[int, int] = defaultdict(int)
+    department_totals: dict[int, int] = defaultdict(int)
     quotas: dict[int, list[int | None]] = defaultdict(list)
     for each in state.quotas.values():
         if each.owner == QuotaOwner.PROJECT:
-            held[each.department] += allocated.get(each.id, 0)
+            department_totals[each.department] += allocated.get(each.id, 0)
             quotas[each.department].append(each.quota)
     rows = []
     for each in state.quotas.values():
@@ -406,7 +406,9 @@ def _build_departments(state: State, sight: PastSight) -> list[QuotaRow]:
         quota = each.quota
         if quota is None and None not in quotas[each.id]:
             quota = sum(amount or 0 for amount in quotas[each.id])
-        rows.append(_build_quota(each, sight.departments[each.id], held[each.id], quota))
+        rows.append(
+            _build_quota(each, sight.departments[each.id], department_totals[each.id], quota)
+        )
     return _rank(rows)
 
 

@@ -203,8 +203,8 @@ def _describe(steps: Sequence[tuple[datetime, int]], bounds: Bounds, is_running:
         ("maximum", bounds.most),
         ("room in the quota", bounds.quota),
     )
-    known = [f"{name} {count:,}" for name, count in parts if count is not None]
-    return f"{text}; {', '.join(known)}" if known else text
+    bound_texts = [f"{name} {count:,}" for name, count in parts if count is not None]
+    return f"{text}; {', '.join(bound_texts)}" if bound_texts else text
 
 
 def _format(value: float) -> str:

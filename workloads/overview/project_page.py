@@ -86,8 +86,8 @@ def _load_holders(project: Project, user: User) -> Holders:
 def _build_gpu_bar(project: Project) -> Bar:
     allocated, fixed = quotas.sum_project_gpus(project)
     # The default scheduler knows no quota, and takes nothing back.
-    known = fixed if project.cluster.can.has_kai else None
-    return build_bar(allocated, project.gpu_quota, project.gpu_limit, fixed=known)
+    fixed_gpus = fixed if project.cluster.can.has_kai else None
+    return build_bar(allocated, project.gpu_quota, project.gpu_limit, fixed=fixed_gpus)
 
 
 def _build_other_bars(project: Project) -> Sequence[tuple[str, str, Bar]]:

@@ -67,8 +67,8 @@ def sum_project_gpus(project: Project) -> tuple[Decimal, Decimal]:
     """
     fixed = Sum("gpus_allocated", filter=Q(preemptible=False))
     sums = _filter_active().filter(project=project)
-    found = sums.aggregate(gpus=Sum("gpus_allocated"), fixed=fixed)
-    return found["gpus"] or _ZERO, found["fixed"] or _ZERO
+    totals = sums.aggregate(gpus=Sum("gpus_allocated"), fixed=fixed)
+    return totals["gpus"] or _ZERO, totals["fixed"] or _ZERO
 
 
 def _filter_active() -> "QuerySet[Workload]":

@@ -61,24 +61,27 @@ class ReliabilityPicture:
     words: str
 
 
-def build_reliability_picture(found: Calibration) -> ReliabilityPicture:
+def build_reliability_picture(calibration: Calibration) -> ReliabilityPicture:
     """Build the diagram of how right forecasts were."""
-    rows = _build_rows(found)
+    rows = _build_rows(calibration)
     words = "; ".join(
         f"said {row.expected}, had started {row.shown}" for row in rows if row.shown != NO_VALUE
     )
     return ReliabilityPicture(
         ticks=[Tick(_find_x(each), _find_y(each), _format_percent(each)) for each in TICKS],
-        series=[_build_series("drawn", found.drawn), _build_series("shown", found.shown)],
+        series=[
+            _build_series("drawn", calibration.drawn),
+            _build_series("shown", calibration.shown),
+        ],
         rows=rows,
         words=f"How often work had started by a time, against how often that was said: {words}",
     )
 
 
-def _build_rows(found: Calibration) -> Sequence[ReliabilityRow]:
+def _build_rows(calibration: Calibration) -> Sequence[ReliabilityRow]:
     """Build a row for each share that was said, by what was shown or drawn."""
-    shown = {round(each.expected, 3): each for each in found.shown}
-    drawn = {round(each.expected, 3): each for each in found.drawn}
+    shown = {round(each.expected, 3): each for each in calibration.shown}
+    drawn = {round(each.expected, 3): each for each in calibration.drawn}
     return [
         ReliabilityRow(
             _format_percent(share),

@@ -80,8 +80,8 @@ def build_trial_picture(result: TrialResult) -> TrialPicture:
     )
     ends = [seconds for seconds, _ in TICKS if seconds >= longest]
     end = float(max(ends[0] if ends else longest, 600))
-    shown = [each for each in TICKS if each[0] <= end]
-    last = len(shown) - 1
+    shown_ticks = [each for each in TICKS if each[0] <= end]
+    last = len(shown_ticks) - 1
     ticks = [
         Tick(
             _find_x(seconds, end),
@@ -89,7 +89,7 @@ def build_trial_picture(result: TrialResult) -> TrialPicture:
             "start" if index == 0 else "end" if index == last else "middle",
             0 < index < last and (last - index) % 2 == 1,
         )
-        for index, (seconds, text) in enumerate(shown)
+        for index, (seconds, text) in enumerate(shown_ticks)
     ]
     lines = [_build_line(row, end) for row in rows]
     return TrialPicture(ticks, lines, len(result.projects) - len(projects) + result.more_projects)
@@ -120,9 +120,9 @@ def _build_line(row: ProjectWaits, end: float) -> TrialLine:
     )
 
 
-def _build_mark(which: str, waits: Waits, end: float) -> WaitMark:
+def _build_mark(label: str, waits: Waits, end: float) -> WaitMark:
     words = (
-        f"{which}: median {describe_wait(waits.median)}, 9 of 10 within {describe_wait(waits.high)}"
+        f"{label}: median {describe_wait(waits.median)}, 9 of 10 within {describe_wait(waits.high)}"
     )
     return WaitMark(_find_x(waits.median, end), _find_x(waits.high, end), words)
 

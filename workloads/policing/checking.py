@@ -34,10 +34,10 @@ _MINIMAL_SPEC = Spec(
 """A submission that gives as little as possible."""
 
 
-def find_rule_problems(given: object) -> Sequence[RuleProblem]:
+def find_rule_problems(json_rules: object) -> Sequence[RuleProblem]:
     """Return everything that is wrong with a policy's rules, given as JSON."""
     try:
-        rules = parse_rules(given)
+        rules = parse_rules(json_rules)
     except BadRules as bad:
         return bad.problems
     return tuple(

@@ -135,9 +135,10 @@ def _summarize_rows(rows: Sequence[Any], part: type) -> Any:
     }
 
 
-def _replace_value(whole: Any, path: str, value: Any) -> Any:
+def _replace_value(original: Any, path: str, value: Any) -> Any:
     """Return a copy of a Setup or Spec with a value at a path."""
     first, _, rest = path.partition(".")
     return replace(
-        whole, **{first: _replace_value(getattr(whole, first), rest, value) if rest else value}
+        original,
+        **{first: _replace_value(getattr(original, first), rest, value) if rest else value},
     )

@@ -35,17 +35,21 @@ class ValueKind:
     empty: ClassVar[Any] = None
     """The value that means none, at which a lock can keep a field."""
 
-    def parse(self, given: object) -> Any:
+    def parse(self, json_value: object) -> Any:
         """Return the value of what JSON has.
 
         Raises ValueError with the words that follow the field's name in a sentence.
         """
-        if not isinstance(given, str) or not given.strip() or len(given) > LONGEST_TEXT:
+        if (
+            not isinstance(json_value, str)
+            or not json_value.strip()
+            or len(json_value) > LONGEST_TEXT
+        ):
             raise ValueError(f"must be a text of at most {LONGEST_TEXT} characters")
-        return given.strip()
+        return json_value.strip()
 
-    def parse_option(self, given: object) -> Any:
-        return self.parse(given)
+    def parse_option(self, json_value: object) -> Any:
+        return self.parse(json_value)
 
     def to_json(self, value: Any) -> Any:
         """Return the value as JSON has it."""
@@ -102,11 +106,11 @@ class Choice(ValueKind):
     choices: tuple[tuple[str, str], ...] = ()
     """(value, label) pairs."""
 
-    def parse(self, given: object) -> Any:
+    def parse(self, json_value: object) -> Any:
         values = [value for value, _ in self.choices]
-        if given not in values:
+        if json_value not in values:
             raise ValueError(f"must be one of {', '.join(values)}")
-        return given
+        return json_value
 
     def describe(self, value: Any) -> str:
         return dict(self.choices).get(value, str(value))
@@ -118,10 +122,10 @@ class Flag(ValueKind):
 
     attributes: ClassVar[frozenset[str]] = frozenset((DEFAULT, LOCKED))
 
-    def parse(self, given: object) -> Any:
-        if not isinstance(given, bool):
+    def parse(self, json_value: object) -> Any:
+        if not isinstance(json_value, bool):
             raise ValueError("must be true or false")
-        return given
+        return json_value
 
     def describe(self, value: Any) -> str:
         return "yes" if value else "no"
@@ -134,10 +138,14 @@ class WholeNumber(ValueKind):
     attributes: ClassVar[frozenset[str]] = frozenset(ATTRIBUTES)
     largest: int = LARGEST
 
-    def parse(self, given: object) -> Any:
-        if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= self.largest:
+    def parse(self, json_value: object) -> Any:
+        if (
+            isinstance(json_value, bool)
+            or not isinstance(json_value, int)
+            or not 0 <= json_value <= self.largest
+        ):
             raise ValueError(f"must be a whole number from 0 to {self.largest:,}")
-        return given
+        return json_value
 
     def describe(self, value: Any) -> str:
         return f"{value:,}"
@@ -149,16 +157,16 @@ class Portion(ValueKind):
 
     attributes: ClassVar[frozenset[str]] = frozenset(ATTRIBUTES) - {STEP}
 
-    def parse(self, given: object) -> Any:
+    def parse(self, json_value: object) -> Any:
         try:
             value = (
-                Decimal(str(given))
-                if isinstance(given, int | float | str) and not isinstance(given, bool)
+                Decimal(str(json_value))
+                if isinstance(json_value, int | float | str) and not isinstance(json_value, bool)
                 else Decimal("NaN")
             )
         except InvalidOperation:
             value = Decimal("NaN")
-        if not value.is_finite() or not 0 < value <= 1 or len(str(given)) > 12:
+        if not value.is_finite() or not 0 < value <= 1 or len(str(json_value)) > 12:
             raise ValueError("must be a number above 0 and at most 1, such as 0.25")
         return value
 
@@ -175,10 +183,10 @@ class Quantity(ValueKind):
 
     attributes: ClassVar[frozenset[str]] = frozenset(ATTRIBUTES) - {STEP}
 
-    def parse(self, given: object) -> Any:
+    def parse(self, json_value: object) -> Any:
         text = (
-            str(given).strip()
-            if isinstance(given, str | int | float) and not isinstance(given, bool)
+            str(json_value).strip()
+            if isinstance(json_value, str | int | float) and not isinstance(json_value, bool)
             else ""
         )
         try:
@@ -198,11 +206,11 @@ class CommandLine(ValueKind):
     attributes: ClassVar[frozenset[str]] = frozenset((DEFAULT, LOCKED))
     empty: ClassVar[Any] = ()
 
-    def parse(self, given: object) -> Any:
-        if not isinstance(given, str) or len(given) > 8 * LONGEST_TEXT:
+    def parse(self, json_value: object) -> Any:
+        if not isinstance(json_value, str) or len(json_value) > 8 * LONGEST_TEXT:
             raise ValueError("must be a line of text")
         try:
-            return split_command_line(given)
+            return split_command_line(json_value)
         except InvalidCommandLine as error:
             raise ValueError(str(error)) from None
 
@@ -224,18 +232,22 @@ class TextList(ValueKind):
     nothing: str = "none"
     empty: ClassVar[Any] = ()
 
-    def parse(self, given: object) -> Any:
-        if not isinstance(given, list | tuple) or len(given) > MOST_OPTIONS:
+    def parse(self, json_value: object) -> Any:
+        if not isinstance(json_value, list | tuple) or len(json_value) > MOST_OPTIONS:
             raise ValueError(f"must be a list of at most {MOST_OPTIONS} texts")
-        return tuple(dict.fromkeys(self.parse_option(each) for each in given))
+        return tuple(dict.fromkeys(self.parse_option(each) for each in json_value))
 
-    def parse_option(self, given: object) -> Any:
-        if not isinstance(given, str) or not given.strip() or len(given) > LONGEST_TEXT:
+    def parse_option(self, json_value: object) -> Any:
+        if (
+            not isinstance(json_value, str)
+            or not json_value.strip()
+            or len(json_value) > LONGEST_TEXT
+        ):
             raise ValueError(f"must be texts of at most {LONGEST_TEXT} characters")
         values = [value for value, _ in self.choices]
-        if values and given not in values:
+        if values and json_value not in values:
             raise ValueError(f"must be of {', '.join(values)}")
-        return given.strip()
+        return json_value.strip()
 
     def to_json(self, value: Any) -> Any:
         return list(value)
@@ -258,31 +270,33 @@ class Pairs(ValueKind):
 
     attributes: ClassVar[frozenset[str]] = frozenset((DEFAULT, REQUIRED, LOCKED))
 
-    def parse(self, given: object) -> Any:
-        if not isinstance(given, Mapping) or len(given) > MOST_OPTIONS:
+    def parse(self, json_value: object) -> Any:
+        if not isinstance(json_value, Mapping) or len(json_value) > MOST_OPTIONS:
             raise ValueError(f"must be names with their values, at most {MOST_OPTIONS}")
-        return {self._parse_name(name): self._parse_value(value) for name, value in given.items()}
+        return {
+            self._parse_name(name): self._parse_value(value) for name, value in json_value.items()
+        }
 
-    def parse_names(self, given: object) -> tuple[str, ...]:
+    def parse_names(self, json_value: object) -> tuple[str, ...]:
         """Return the required names."""
-        if not isinstance(given, list | tuple) or len(given) > MOST_OPTIONS:
+        if not isinstance(json_value, list | tuple) or len(json_value) > MOST_OPTIONS:
             raise ValueError(f"must be a list of at most {MOST_OPTIONS} names")
-        return tuple(dict.fromkeys(map(self._parse_name, given)))
+        return tuple(dict.fromkeys(map(self._parse_name, json_value)))
 
     def describe(self, value: Any) -> str:
         return ", ".join(f"{name}={text}" for name, text in value.items())
 
     @staticmethod
-    def _parse_name(given: object) -> str:
-        if not isinstance(given, str) or not given.strip() or len(given) > 253:
+    def _parse_name(json_value: object) -> str:
+        if not isinstance(json_value, str) or not json_value.strip() or len(json_value) > 253:
             raise ValueError("must have names of at most 253 characters")
-        return given.strip()
+        return json_value.strip()
 
     @staticmethod
-    def _parse_value(given: object) -> str:
-        if not isinstance(given, str) or len(given) > 8 * LONGEST_TEXT:
+    def _parse_value(json_value: object) -> str:
+        if not isinstance(json_value, str) or len(json_value) > 8 * LONGEST_TEXT:
             raise ValueError("must have texts as values")
-        return given
+        return json_value
 
 
 def join_listing(words: Sequence[str], word: str = "or") -> str:

@@ -71,48 +71,48 @@ class BadRules(ValueError):
         self.problems = tuple(problems)
 
 
-def parse_rules(given: object) -> dict[str, Rule]:
+def parse_rules(json_rules: object) -> dict[str, Rule]:
     """Return the rules of a policy by field, in the catalogue's order.
 
     Raises BadRules with everything that cannot be parsed.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(json_rules, Mapping):
         raise BadRules(
             [RuleProblem("", "", "The rules must be an object with a rule for each field.")]
         )
-    if len(given) > MOST_RULES:
+    if len(json_rules) > MOST_RULES:
         raise BadRules(
             [
                 RuleProblem(
                     "",
                     "",
                     (
-                        f"A policy can have at most {MOST_RULES} rules; these are {len(given)}. "
-                        "Make two policies of it."
+                        f"A policy can have at most {MOST_RULES} rules; these are "
+                        f"{len(json_rules)}. Make two policies of it."
                     ),
                 )
             ]
         )
     problems: list[RuleProblem] = []
-    for name in given:
+    for name in json_rules:
         if name not in CATALOGUE:
             problems.append(
                 RuleProblem("", "", f"{str(name)[:60]} is not a field that a policy can speak of.")
             )
     rules = {
-        field.name: _parse_rule(field, given[field.name], problems)
+        field.name: _parse_rule(field, json_rules[field.name], problems)
         for field in CATALOGUE.values()
-        if field.name in given
+        if field.name in json_rules
     }
     if problems:
         raise BadRules(problems)
     return {name: rule for name, rule in rules.items() if not rule.is_blank}
 
 
-def parse_known_rules(given: object) -> dict[str, Rule]:
+def parse_known_rules(stored_rules: object) -> dict[str, Rule]:
     """Return the rules of a stored policy, without what this version does not know."""
     rules = {}
-    for name, rule in given.items() if isinstance(given, Mapping) else ():
+    for name, rule in stored_rules.items() if isinstance(stored_rules, Mapping) else ():
         ignored: list[RuleProblem] = []
         if name in CATALOGUE:
             rules[name] = _parse_rule(CATALOGUE[name], rule, ignored)
@@ -147,16 +147,16 @@ def _serialize_rule(field: PolicyField, rule: Rule) -> dict[str, Any]:
     return attributes | ({LOCKED: True} if rule.locked else {})
 
 
-def _parse_rule(field: PolicyField, given: object, problems: list[RuleProblem]) -> Rule:
-    if not isinstance(given, Mapping):
+def _parse_rule(field: PolicyField, json_rule: object, problems: list[RuleProblem]) -> Rule:
+    if not isinstance(json_rule, Mapping):
         problems.append(RuleProblem(field.name, "", f"{field.label}: the rule must be an object."))
         return Rule()
-    reader = _RuleParser(field, given, problems)
-    for attribute in given:
+    reader = _RuleParser(field, json_rule, problems)
+    for attribute in json_rule:
         if attribute not in ATTRIBUTE_WORDS:
             reader.add_problem("", f"{str(attribute)[:40]} is not something that a rule can say")
         elif attribute not in field.attributes and not (
-            given[attribute] is None or given[attribute] is False  # `in` takes 0 for False.
+            json_rule[attribute] is None or json_rule[attribute] is False  # `in` takes 0 for False.
         ):
             reader.add_problem(attribute, f"{ATTRIBUTE_WORDS[attribute]} makes no sense for it")
     kind = field.kind
@@ -177,10 +177,10 @@ def _parse_rule(field: PolicyField, given: object, problems: list[RuleProblem]) 
 
 class _RuleParser:
     def __init__(
-        self, field: PolicyField, given: Mapping[Any, Any], problems: list[RuleProblem]
+        self, field: PolicyField, json_rule: Mapping[Any, Any], problems: list[RuleProblem]
     ) -> None:
         self._field = field
-        self._given = given
+        self._given = json_rule
         self._found = problems
 
     def add_problem(self, attribute: str, text: str) -> None:
@@ -193,28 +193,32 @@ class _RuleParser:
 
         None where none is given, or where the field does not have the attribute.
         """
-        given = self._given.get(attribute)
-        if given is None or attribute not in self._field.attributes:
+        json_value = self._given.get(attribute)
+        if json_value is None or attribute not in self._field.attributes:
             return None
         try:
-            return parse(given)
+            return parse(json_value)
         except ValueError as error:
             self.add_problem(attribute, f"{ATTRIBUTE_WORDS[attribute]} {error}")
             return None
 
-    def parse_options(self, given: object) -> tuple[Any, ...]:
-        if not isinstance(given, list | tuple) or not 0 < len(given) <= MOST_OPTIONS:
+    def parse_options(self, json_value: object) -> tuple[Any, ...]:
+        if not isinstance(json_value, list | tuple) or not 0 < len(json_value) <= MOST_OPTIONS:
             raise ValueError(f"must be a list of 1 to {MOST_OPTIONS}")
-        return tuple(dict.fromkeys(self._field.kind.parse_option(each) for each in given))
+        return tuple(dict.fromkeys(self._field.kind.parse_option(each) for each in json_value))
 
 
-def _parse_flag(given: object) -> bool:
-    if not isinstance(given, bool):
+def _parse_flag(json_value: object) -> bool:
+    if not isinstance(json_value, bool):
         raise ValueError("must be true or false")
-    return given
+    return json_value
 
 
-def _parse_step(given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= 1_000_000:
+def _parse_step(json_value: object) -> int:
+    if (
+        isinstance(json_value, bool)
+        or not isinstance(json_value, int)
+        or not 1 <= json_value <= 1_000_000
+    ):
         raise ValueError("must be a whole number from 1")
-    return given
+    return json_value

@@ -58,7 +58,7 @@ def _build_pod_question(owner: Object, role: str, template: Object) -> Question:
     name, namespace = owner["metadata"]["name"], owner["metadata"].get("namespace")
     metadata: Object = {"generateName": f"{name[:LONGEST_BASE]}-", "namespace": namespace}
     for key in ("labels", "annotations"):
-        if given := nested_dict(template, "metadata", key):
-            metadata[key] = given
+        if entries := nested_dict(template, "metadata", key):
+            metadata[key] = entries
     pod = {"apiVersion": "v1", "kind": POD, "metadata": metadata, "spec": template["spec"]}
     return Question(POD, f"{name} ({role.lower()})" if role else name, pod)

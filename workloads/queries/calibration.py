@@ -129,11 +129,11 @@ def load_projects(records: "QuerySet[ForecastRecord]") -> Sequence[ProjectCalibr
         .values_list("project", "project__name", "horizon")
         .annotate(count=Count("pk"), right=Count("pk", filter=Q(is_right=True)))
     )
-    found: dict[int, ProjectCalibration] = {}
+    projects: dict[int, ProjectCalibration] = {}
     for project, name, horizon, count, right in grouped:
-        each = found.setdefault(project, ProjectCalibration(project, name))
+        each = projects.setdefault(project, ProjectCalibration(project, name))
         each.horizons[Horizon(horizon)] = ForecastCounts(count, right)
-    return sorted(found.values(), key=lambda each: (-each.total.count, each.name))
+    return sorted(projects.values(), key=lambda each: (-each.total.count, each.name))
 
 
 def _load_reliability(
@@ -145,12 +145,14 @@ def _load_reliability(
     those whose outcome is known against what was drawn. What waited in vain came later than all
     bounds. The drawn quantiles are those that the newest record has.
     """
-    known = ForecastRecord.find_known_outcomes(now) | Q(is_right__isnull=False)
+    has_outcome = ForecastRecord.find_known_outcomes(now) | Q(is_right__isnull=False)
     fields = (
         *("made_at", "started_at", "closed_at", "is_right", "drawn_latest_at", "quantiles"),
         *("earliest_at", "likely_at", "latest_at"),
     )
-    rows = records.filter(known).order_by("-made_at", "-pk").values_list(*fields)[:MOST_OUTCOMES]
+    rows = (
+        records.filter(has_outcome).order_by("-made_at", "-pk").values_list(*fields)[:MOST_OUTCOMES]
+    )
     drawn_shares: tuple[float, ...] = ()
     drawn, shown = [], []
     for made_at, started_at, closed_at, is_right, drawn_latest_at, quantiles, *bounds in rows:

@@ -81,10 +81,10 @@ def load_notices(user: User) -> tuple[Sequence[Notice], bool]:
         return (), False
     pairs = [(each, each.workload) for each in events[:MOST_NOTICES]]
     words = _load_words(pairs, user, is_notice=True)
-    shown = [
+    notices = [
         Notice(event.pk, workload, words[event.pk].text, event.at) for event, workload in pairs
     ]
-    return shown, len(events) > MOST_NOTICES
+    return notices, len(events) > MOST_NOTICES
 
 
 def _find_taker(cause: Cause | Disruption, workload: Workload, names: Names) -> str:

@@ -80,8 +80,8 @@ class FindingView:
     @property
     def certainty_meaning(self) -> str:
         """How sure the radar is, as a sentence."""
-        known = self.certainty in _CERTAINTIES
-        return _CERTAINTY_MEANINGS[Certainty(self.certainty)] if known else ""
+        is_known = self.certainty in _CERTAINTIES
+        return _CERTAINTY_MEANINGS[Certainty(self.certainty)] if is_known else ""
 
     @property
     def is_danger(self) -> bool:
@@ -164,7 +164,7 @@ def load_gravest_findings(
     by_workload: dict[uuid.UUID, list[RadarFinding]] = {}
     for row in rows:
         by_workload.setdefault(row.workload_id, []).append(row)
-    return {key: _choose_gravest(found) for key, found in by_workload.items()}
+    return {key: _choose_gravest(findings) for key, findings in by_workload.items()}
 
 
 def load_watch(workload: Workload) -> WatchView:

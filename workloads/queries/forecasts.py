@@ -209,16 +209,16 @@ def _refuse(explanation: str, made_at: datetime | None = None) -> ForecastView:
 
 def _explain_missing(workload: Workload, now: datetime) -> str:
     """Return why a workload has no forecast in a cluster that is asked. One query."""
-    known = ClusterForecast.objects.filter(pk=workload.cluster_id).first()
-    if known is not None and now - known.computed_at <= FORECAST_AGE:
-        if known.has_more:
+    forecast = ClusterForecast.objects.filter(pk=workload.cluster_id).first()
+    if forecast is not None and now - forecast.computed_at <= FORECAST_AGE:
+        if forecast.has_more:
             return (
                 f"No forecast: only the {MOST_FORECASTS:,} workloads of a cluster that wait "
                 "longest have one."
             )
-        if known.took_seconds >= LONG_SECONDS:
+        if forecast.took_seconds >= LONG_SECONDS:
             return (
-                f"No forecast yet: the last one of its cluster took {known.took_seconds:.0f} s, "
+                f"No forecast yet: the last one of its cluster took {forecast.took_seconds:.0f} s, "
                 "and the next one follows after a pause."
             )
     return "No forecast yet: the first one usually takes up to a minute."
@@ -270,8 +270,8 @@ def _explain(outlook: ForecastOutlook, blockers: Sequence[Blocker], workload: Wo
             return "No forecast: Kueue holds it, and Muster does not play Kueue's queues forward."
         case ForecastOutlook.NO_PODS:
             return _explain_pods(workload)
-    known = ClusterForecast.objects.filter(pk=workload.cluster_id)
-    trouble = known.values_list("trouble", flat=True).first() or _explain_devices(workload)
+    forecasts = ClusterForecast.objects.filter(pk=workload.cluster_id)
+    trouble = forecasts.values_list("trouble", flat=True).first() or _explain_devices(workload)
     return f"No forecast. {trouble}".rstrip()
 
 

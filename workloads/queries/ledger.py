@@ -202,6 +202,6 @@ def _complete_groups(
             for group in chunk:
                 group.costs = sum_costs(prices[group.key])
         if grouping is Grouping.WORKLOAD:
-            there = set(Workload.objects.filter(pk__in=keys).values_list("pk", flat=True))
+            existing_keys = set(Workload.objects.filter(pk__in=keys).values_list("pk", flat=True))
             for group in chunk:
-                group.is_there = group.key in there
+                group.is_there = group.key in existing_keys

@@ -91,15 +91,15 @@ def view_metrics(workload: Workload) -> MetricsView:
                 words = [format_figure(each, metric.unit) for each in figures]
                 newest.append(NewestFigure(metric, *words))
     gpus = workload.pods.filter(attempt=workload.attempt, gpus__gt=0).values_list("gpus", "node")
-    held = list(gpus[:MOST_PODS])
+    holdings = list(gpus[:MOST_PODS])
     return MetricsView(
         at,
         newest,
         len(frames[-1].frame.ids) if frames else 0,
         series is not None,
         workload.cluster.metrics_problem,
-        _has_virtual_gpus(workload, {node for _, node in held if node}),
-        any(number != int(number) for number, _ in held if number is not None),
+        _has_virtual_gpus(workload, {node for _, node in holdings if node}),
+        any(number != int(number) for number, _ in holdings if number is not None),
     )
 
 
@@ -112,8 +112,8 @@ def pack_metrics(workload: Workload, span: Span, after: int | None = None) -> by
     series = find_series(workload=workload)
     pods = list_measured_pods(workload, span)
     spacing = choose_spacing(span, now, _count_pods_at_once(workload, pods))
-    asked = span.begin_after(after, now)
-    rows = [] if series is None else load_series_rows([series], asked, now, spacing)
+    new_span = span.begin_after(after, now)
+    rows = [] if series is None else load_series_rows([series], new_span, now, spacing)
     head = describe_reading(span, now, spacing)
     head |= {"pods": pods, "marks": list_marks(workload, span), "hidden": 0}
     if len(pods) == MOST_PODS:

@@ -36,13 +36,13 @@ def load_node_capacities(cluster_id: uuid.UUID) -> Sequence[NodeCapacity]:
 
 
 def _compute_node_capacities(cluster_id: uuid.UUID) -> Sequence[NodeCapacity]:
-    held = load_held_amounts(cluster_id)
+    amounts_by_node = load_held_amounts(cluster_id)
     capacities = []
     for node in Node.objects.filter(cluster_id=cluster_id)[:MOST_NODES]:
         total = ResourceAmounts(node.gpus, node.cpu, Decimal(node.memory))
         used = (
             ResourceAmounts(node.used_gpus, node.used_cpu, Decimal(node.used_memory))
-            + held.get(node.name, HeldAmounts()).amounts
+            + amounts_by_node.get(node.name, HeldAmounts()).amounts
         )
         labels = (
             {str(key): str(value) for key, value in node.labels.items()}

@@ -37,10 +37,10 @@ class MeasuredPart:
 
 def list_node_parts(nodes: Sequence[Node]) -> list[MeasuredPart]:
     """Return the first `MOST_POOL_NODES` nodes with the numbers of their series. One query."""
-    shown = nodes[:MOST_POOL_NODES]
-    rows = MetricSeries.objects.filter(node__in=[node.pk for node in shown])
+    first_nodes = nodes[:MOST_POOL_NODES]
+    rows = MetricSeries.objects.filter(node__in=[node.pk for node in first_nodes])
     series = dict(rows.values_list("node_id", "pk"))
-    return [MeasuredPart(node.pk, node.name, series.get(node.pk)) for node in shown]
+    return [MeasuredPart(node.pk, node.name, series.get(node.pk)) for node in first_nodes]
 
 
 def get_project_part(project: Project) -> MeasuredPart:

@@ -45,9 +45,9 @@ class PodFilter:
         if self.status:
             pods = pods.filter(status=self.status)
         if self.search:
-            found = Q(name__icontains=self.search) | Q(node__icontains=self.search)
+            condition = Q(name__icontains=self.search) | Q(node__icontains=self.search)
             rank = parse_number(self.search, 9)
-            pods = pods.filter(found if rank is None else found | Q(rank=rank))
+            pods = pods.filter(condition if rank is None else condition | Q(rank=rank))
         return pods
 
 
@@ -108,8 +108,8 @@ def load_pod_page(workload: Workload, wanted: PodFilter) -> PodPage:
     # The keys first: the rows, which are large, are not sorted.
     keys = list(_order_pods(chosen).values_list("pk", flat=True)[first : first + PAGE])
     rows = Pod.objects.defer("data").order_by().in_bulk(keys)
-    shown = [rows[key] for key in keys if key in rows]
-    return PodPage(shown, first, count, max(total, count), statuses)
+    page_rows = [rows[key] for key in keys if key in rows]
+    return PodPage(page_rows, first, count, max(total, count), statuses)
 
 
 def list_pod_names(workload: Workload, most: int) -> Sequence[str]:

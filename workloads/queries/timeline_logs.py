@@ -81,14 +81,14 @@ def _load_later_runs(keys: Sequence[int]) -> Mapping[int, list[Log]]:
 
 def _add_details(pod: PodFact, data: Object, runs: Sequence[Log], clock: PodClock) -> PodFact:
     statuses = nested_list(data, "status", "containerStatuses")
-    known = {(each.container, each.run): each for each in runs}
+    logged_runs = {(each.container, each.run): each for each in runs}
     restarts = [
         RestartFact(at, f"run {each.run + 1} of container {each.container}")
         for each in runs
         if each.first_at is not None
         and (at := clock.fit_into_life(each.first_at.timestamp(), pod)) is not None
     ]
-    restarts += _list_last_restarts(statuses, known, pod, clock)
+    restarts += _list_last_restarts(statuses, logged_runs, pod, clock)
     begins = [at for each in statuses if (at := _find_first_run(each, pod, clock)) is not None]
     return replace(
         pod,
@@ -99,14 +99,14 @@ def _add_details(pod: PodFact, data: Object, runs: Sequence[Log], clock: PodCloc
 
 def _list_last_restarts(
     statuses: Sequence[Object],
-    known: Collection[tuple[str, int]],
+    logged_runs: Collection[tuple[str, int]],
     pod: PodFact,
     clock: PodClock,
 ) -> Iterator[RestartFact]:
     """Yield when containers began their last run, where no log tells it."""
     for each in statuses:
         name, count = str(each.get("name") or ""), int_or_zero(each.get("restartCount"))
-        if count < 1 or (name, count) in known:
+        if count < 1 or (name, count) in logged_runs:
             continue
         before = nested_dict(each, "lastState", "terminated")
         at = clock.parse(before.get("finishedAt"), pod)
@@ -134,8 +134,8 @@ def list_training_facts(workload: Workload) -> Iterator[LogFact]:
     row: TrainingProgress | None = getattr(workload, "progress", None)
     if row is None or row.attempt != workload.attempt or row.at is None:
         return
-    who = f"Rank {row.rank}" if row.rank is not None else "Its log"
-    yield from _list_state_facts(RankState(**row.state), who, None)
+    subject = f"Rank {row.rank}" if row.rank is not None else "Its log"
+    yield from _list_state_facts(RankState(**row.state), subject, None)
 
 
 def load_rank_facts(workload: Workload, ranks: Collection[int]) -> list[LogFact]:
@@ -162,17 +162,19 @@ def load_rank_facts(workload: Workload, ranks: Collection[int]) -> list[LogFact]
     ]
 
 
-def _list_state_facts(state: RankState, who: str, rank: int | None) -> Iterator[LogFact]:
+def _list_state_facts(state: RankState, subject: str, rank: int | None) -> Iterator[LogFact]:
     if state.checkpoint_at is not None:
         at = state.checkpoint_at
         number = state.checkpoints
         for gap in (0.0, *reversed(state.checkpoint_gaps)):
             at -= gap
-            yield LogFact(at, MarkKind.CHECKPOINT, f"{who} saved checkpoint {number}.", rank)
+            yield LogFact(at, MarkKind.CHECKPOINT, f"{subject} saved checkpoint {number}.", rank)
             number -= 1
     if state.bad_loss_at is not None:
-        yield LogFact(state.bad_loss_at, MarkKind.BAD_LOSS, f"{who}: the loss is no number.", rank)
+        yield LogFact(
+            state.bad_loss_at, MarkKind.BAD_LOSS, f"{subject}: the loss is no number.", rank
+        )
     if state.at is not None:
         place = format_place(state.step, state.total, state.epoch, state.epochs)
-        words = f"{who} said last: {place}." if place else f"{who} told its progress last."
+        words = f"{subject} said last: {place}." if place else f"{subject} told its progress last."
         yield LogFact(state.at, MarkKind.LAST_LINE, words, rank)

@@ -44,9 +44,9 @@ def load_pod_facts(workload: Workload, choice: RankChoice | None = None) -> Load
     workload had more pods than are read.
     """
     rows = Pod.objects.filter(workload=workload).exclude(standing=Standing.FOREIGN)
-    found = _load_rows(rows)
-    newest = [_build_pod(row, workload) for row in found[:MOST_PODS]]
-    if len(found) <= MOST_PODS:
+    pod_rows = _load_rows(rows)
+    newest = [_build_pod(row, workload) for row in pod_rows[:MOST_PODS]]
+    if len(pod_rows) <= MOST_PODS:
         return LoadedPods(newest)
     last = newest[-1]
     is_older = Q(attempt__lt=last.attempt) | Q(attempt=last.attempt, pk__lt=last.key)
@@ -94,9 +94,9 @@ def _build_pod(row: Mapping[str, Any], workload: Workload) -> PodFact:
 
 def _find_end(row: Mapping[str, Any], workload: Workload) -> float | None:
     """Return when a pod ended: its containers, or when its object went, whichever came first."""
-    known = [at for at in (row["ended_at"], row["vanished_at"]) if at is not None]
-    if known:
-        end: float = min(known).timestamp()
+    ends = [at for at in (row["ended_at"], row["vanished_at"]) if at is not None]
+    if ends:
+        end: float = min(ends).timestamp()
         started_at = _to_seconds(row["started_at"])
         # Clocks of nodes differ: nobody ends before the start.
         return end if started_at is None else max(started_at, end)

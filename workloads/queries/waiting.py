@@ -234,18 +234,18 @@ def _count_lost_pods(
 
     One query where there is such a node, else none.
     """
-    lost = {
+    lost_nodes = {
         cluster: {node.name for node in capacities if node.loss is not None}
         for cluster, capacities in nodes.items()
     }
-    names = set().union(*lost.values())
+    names = set().union(*lost_nodes.values())
     if not names:
         return {}
     pods = _filter_present(workloads).filter(node__in=names, phase__in=("Pending", "Running"))
     grouped = pods.order_by().values_list("workload", "workload__cluster", "node")
     counts: dict[uuid.UUID, dict[str, int]] = defaultdict(dict)
     for workload, cluster, node, count in grouped.annotate(count=Count("id")):
-        if node in lost[cluster]:
+        if node in lost_nodes[cluster]:
             counts[workload][node] = count
     return counts
 

@@ -182,9 +182,11 @@ class WorkloadEvidence:
 
 def format_seconds(seconds: float) -> str:
     """Write a duration as people say it: "40 s", "6 min", "3 h"."""
-    whole = max(0, round(seconds))
-    if whole < 120:
-        return f"{whole} s"
-    if whole < 2 * 3600:
-        return f"{whole // 60} min"
-    return f"{whole // 3600} h" if whole < 2 * 86400 else f"{whole // 86400} d"
+    whole_seconds = max(0, round(seconds))
+    if whole_seconds < 120:
+        return f"{whole_seconds} s"
+    if whole_seconds < 2 * 3600:
+        return f"{whole_seconds // 60} min"
+    return (
+        f"{whole_seconds // 3600} h" if whole_seconds < 2 * 86400 else f"{whole_seconds // 86400} d"
+    )

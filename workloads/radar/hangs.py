@@ -98,14 +98,14 @@ def _find_reported(evidence: WorkloadEvidence, thresholds: Thresholds) -> Silenc
         for each in _list_silent(running, evidence, thresholds)
         if not _is_usual(each, _measure_silence(each, evidence.now))
     }
-    found = find_reported_ranks(evidence, missed, thresholds.hang_seconds or 0.0)
-    if found is None:
+    reported_ranks = find_reported_ranks(evidence, missed, thresholds.hang_seconds or 0.0)
+    if reported_ranks is None:
         return None
-    named = {each.rank for each in found.ranks}
+    named = {each.rank for each in reported_ranks.ranks}
     others = [each for each in evidence.ranks if each.is_running and each.rank not in named]
-    shape = Shape.SEEN_BY_RAS if found.report.is_of_ras else Shape.REPORTED
-    proof = Proof(f"Rank {found.reporter.rank} printed: {found.report.line}")
-    return Silence(shape, found.ranks, others, found.report.since, [proof])
+    shape = Shape.SEEN_BY_RAS if reported_ranks.report.is_of_ras else Shape.REPORTED
+    proof = Proof(f"Rank {reported_ranks.reporter.rank} printed: {reported_ranks.report.line}")
+    return Silence(shape, reported_ranks.ranks, others, reported_ranks.report.since, [proof])
 
 
 def _list_silent(
@@ -277,15 +277,15 @@ def _list_activity(evidence: WorkloadEvidence, silence: Silence) -> list[Proof]:
     proofs = []
     recent = max(silence.since, evidence.now - RECENT)
     first = silence.ranks[0]
-    for who, ranks in ((f"rank {first.rank}", [first]), ("the others", silence.others)):
-        if who == "the others" and not ranks:
+    for name, ranks in ((f"rank {first.rank}", [first]), ("the others", silence.others)):
+        if name == "the others" and not ranks:
             continue
         if spinning := _describe_spinning(ranks, silence.since, recent):
-            proofs.append(Proof(f"{who.capitalize()}: {spinning}", "gpu_power"))
+            proofs.append(Proof(f"{name.capitalize()}: {spinning}", "gpu_power"))
         cores = [value for each in ranks if (value := each.measure("cpu", recent)) is not None]
         if cores and (silence.shape is not Shape.TOGETHER):
             amount = statistics.median(cores)
-            proofs.append(Proof(f"{who.capitalize()}: {amount:.2f} cores in use.", "cpu"))
+            proofs.append(Proof(f"{name.capitalize()}: {amount:.2f} cores in use.", "cpu"))
     return proofs
 
 

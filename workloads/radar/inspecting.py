@@ -20,7 +20,7 @@ def find_troubles(evidence: WorkloadEvidence, thresholds: Thresholds) -> list[Fi
     slow = [] if hang is not None or evidence.is_changing else find_stragglers(evidence, thresholds)
     missed = None if hang is not None else find_missed_checkpoints(evidence)
     idle = None if hang is not None else find_idle_gpus(evidence)
-    found = [
+    findings = [
         *find_faulty_nodes(evidence),
         hang,
         find_bad_loss(evidence),
@@ -29,4 +29,4 @@ def find_troubles(evidence: WorkloadEvidence, thresholds: Thresholds) -> list[Fi
         missed,
         idle,
     ]
-    return [each for each in found if each is not None]
+    return [each for each in findings if each is not None]

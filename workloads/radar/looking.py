@@ -39,14 +39,14 @@ def inspect_workload(
         evidence = load_figures(evidence, are_figures_due)
     suspects = list_suspects(evidence, thresholds)
     evidence = replace(evidence, last_lines=load_last_lines(suspects) if suspects else {})
-    found = find_troubles(evidence, thresholds)
+    findings = find_troubles(evidence, thresholds)
     if are_figures_due:
-        return track_findings(memory, open_keys, found, evidence.now)
+        return track_findings(memory, open_keys, findings, evidence.now)
     waiting = {key: at for key, at in memory.first_seen.items() if _needs_figures(key)}
     tracking = track_findings(
         memory,
         [key for key in open_keys if get_kind(key) in _OF_LINES],
-        [each for each in found if _is_of_lines(each, open_keys)],
+        [each for each in findings if _is_of_lines(each, open_keys)],
         evidence.now,
     )
     # What is found by figures is looked at again when they are due.

@@ -60,11 +60,11 @@ def find_leaks(evidence: WorkloadEvidence) -> list[Finding]:
     # What grows alike in most ranks may be the data that they keep in the first epoch.
     first = min(leaks, key=lambda each: each.left)
     are_alike = 2 * sum(_grows_alike(each, first) for each in running) > len(running)
-    found = [each for each in leaks if _is_worth_telling(each, are_alike=are_alike)]
-    found.sort(key=lambda each: each.left)
-    if are_alike and found:
-        return [_build_finding(found[0], len(found) - 1)]
-    return [_build_finding(each) for each in found[:MOST_FOUND]]
+    reported_leaks = [each for each in leaks if _is_worth_telling(each, are_alike=are_alike)]
+    reported_leaks.sort(key=lambda each: each.left)
+    if are_alike and reported_leaks:
+        return [_build_finding(reported_leaks[0], len(reported_leaks) - 1)]
+    return [_build_finding(each) for each in reported_leaks[:MOST_FOUND]]
 
 
 def _grows_alike(rank: RankEvidence, leak: _Leak) -> bool:
@@ -97,8 +97,8 @@ def _find_leak(rank: RankEvidence, evidence: WorkloadEvidence) -> _Leak | None:
         newest = points[begin:]
         slope = _fit_leak(newest)
         if slope is not None:
-            left = max(0.0, rank.memory_limit - newest[-1][1]) / slope
-            return _Leak(rank, slope, newest[-1][0] - newest[0][0], left)
+            seconds_left = max(0.0, rank.memory_limit - newest[-1][1]) / slope
+            return _Leak(rank, slope, newest[-1][0] - newest[0][0], seconds_left)
     return None
 
 

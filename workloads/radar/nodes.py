@@ -20,12 +20,12 @@ def find_faulty_nodes(evidence: WorkloadEvidence) -> list[Finding]:
     for each in evidence.ranks:
         if each.node:
             ranks_by_node.setdefault(each.node, []).append(each)
-    found = []
+    findings = []
     for name in sorted(ranks_by_node):
         proofs = _list_proofs(evidence, name, ranks_by_node[name])
         if proofs:
-            found.append(_build_finding(evidence, name, ranks_by_node[name], proofs))
-    return found[:MOST_FOUND]
+            findings.append(_build_finding(evidence, name, ranks_by_node[name], proofs))
+    return findings[:MOST_FOUND]
 
 
 def _list_proofs(evidence: WorkloadEvidence, name: str, ranks: list[RankEvidence]) -> list[Proof]:
@@ -61,8 +61,8 @@ def _find_new_xid(rank: RankEvidence) -> int | None:
     first_at, first = points[0]
     is_new = first_at > begin + SAME_MOMENT and first_at > (rank.started_at or 0.0) + OTHERS_SECONDS
     values = [round(value) for _, value in points]
-    found = values if is_new else [value for value in values if value != round(first)]
-    return next((value for value in found if value in FATAL_XIDS), None)
+    new_values = values if is_new else [value for value in values if value != round(first)]
+    return next((value for value in new_values if value in FATAL_XIDS), None)
 
 
 def _count_errors(rank: RankEvidence, metric: str) -> int:
@@ -82,13 +82,13 @@ def _build_finding(
         failed = format_count(others, "other workload")
         proofs.append(Proof(f"{failed} of the project failed there in the last 7 days."))
     many = f"ranks {ranks[0].rank} and {len(ranks) - 1} others" if len(ranks) > 1 else ""
-    who = many or f"rank {ranks[0].rank}"
+    rank_words = many or f"rank {ranks[0].rank}"
     text = proofs[0].text.removesuffix(".")
     reason = f"{text[0].lower()}{text[1:]}" if text.startswith("It ") else text
     return Finding(
         Kind.NODE,
         Certainty.CERTAIN,
-        f"Node {name}, where {who} {'run' if many else 'runs'}, is faulty: {reason}.",
+        f"Node {name}, where {rank_words} {'run' if many else 'runs'}, is faulty: {reason}.",
         HELP,
         evidence.now,
         subject=name,

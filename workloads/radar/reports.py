@@ -28,13 +28,13 @@ def find_reported_ranks(
     RAS counts only for ranks that are `missed`: silent for longer than is usual. What the program
     itself was told counts after `shortest` seconds.
     """
-    found = [
+    candidates = [
         each
         for reporter in evidence.ranks
         if (each := _read_report(reporter, evidence)) is not None
         and _is_believed(each, evidence, missed, shortest)
     ]
-    return max(found, key=lambda each: each.report.at, default=None)
+    return max(candidates, key=lambda each: each.report.at, default=None)
 
 
 def _read_report(reporter: RankEvidence, evidence: WorkloadEvidence) -> ReportedRanks | None:
@@ -48,21 +48,24 @@ def _read_report(reporter: RankEvidence, evidence: WorkloadEvidence) -> Reported
 
 
 def _is_believed(
-    found: ReportedRanks, evidence: WorkloadEvidence, missed: Collection[int], shortest: float
+    reported_ranks: ReportedRanks,
+    evidence: WorkloadEvidence,
+    missed: Collection[int],
+    shortest: float,
 ) -> bool:
     """Tell whether a report is of now, and sure enough."""
-    report = found.report
-    starts = [each.started_at or 0.0 for each in (*found.ranks, found.reporter)]
+    report = reported_ranks.report
+    starts = [each.started_at or 0.0 for each in (*reported_ranks.ranks, reported_ranks.reporter)]
     steps = [max(each.step_times.values(), default=0.0) for each in evidence.ranks]
     if report.at < max(starts) or report.at < max(steps):
         return False
-    if not all(each.is_captured for each in (*found.ranks, found.reporter)):
+    if not all(each.is_captured for each in (*reported_ranks.ranks, reported_ranks.reporter)):
         # They may have gone on since.
         return False
     if not any(steps) and evidence.now - report.at > LONGEST_AGE:
         return False
     if report.is_of_ras:
         is_repeated = report.at - report.since >= REPEATED
-        return is_repeated and all(each.rank in missed for each in found.ranks)
-    has_spoken = any((each.line_at or 0.0) > report.at for each in found.ranks)
+        return is_repeated and all(each.rank in missed for each in reported_ranks.ranks)
+    has_spoken = any((each.line_at or 0.0) > report.at for each in reported_ranks.ranks)
     return not has_spoken and evidence.now - report.since >= shortest

@@ -74,16 +74,16 @@ def _measure_lateness(talkers: Sequence[RankEvidence], now: float) -> dict[int, 
                 others = [other for key, other in by_rank.items() if key != rank]
                 middle = statistics.median_low(others)
             late[rank].append(at - middle)
-    noise = statistics.median(abs(each) for found in late.values() for each in found)
+    noise = statistics.median(abs(each) for delays in late.values() for each in delays)
     factors = {}
-    for rank, found in late.items():
-        lateness = statistics.median(found)
-        often = sum(each >= lateness / 2 for each in found)
+    for rank, delays in late.items():
+        lateness = statistics.median(delays)
+        often = sum(each >= lateness / 2 for each in delays)
         # Ranks that meet are late by less than a step; others are compared by their paces.
         is_possible = SHORTEST_LATENESS <= lateness <= LARGEST_LATENESS * period
         if len(late) > FEW_RANKS:
             is_possible &= lateness >= OUTSTANDING * noise
-        if is_possible and often >= LATE_SHARE * len(found):
+        if is_possible and often >= LATE_SHARE * len(delays):
             factors[rank] = period / (period - lateness)
     return factors
 

@@ -99,10 +99,10 @@ def _close(row: StateBlock, moment: datetime, blind_since: int | None) -> bytes 
         if blind_since is None and damaged_at is not None:
             blind_since = damaged_at - 1
     at = int(moment.timestamp())
-    kept = [each for each in deltas if each.at < at]
+    earlier_deltas = [each for each in deltas if each.at < at]
     if blind_since is not None:
-        kept.append(Delta(at, Records(), Keys(), blind_since))
-    closed, _ = encode_block(Block(block.at, block.records, kept))
+        earlier_deltas.append(Delta(at, Records(), Keys(), blind_since))
+    closed, _ = encode_block(Block(block.at, block.records, earlier_deltas))
     return closed
 
 

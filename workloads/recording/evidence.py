@@ -203,17 +203,17 @@ def load_reasons(
     one. None: nothing is known.
     """
     rows = Workload.objects.filter(pk__in=ids, status__in=WAITING, job__isnull=False)
-    found = list(rows.select_related("project").defer(*_UNREAD_FIELDS).order_by("pk"))
-    workloads = limit_pods(found, in_order=True)
-    left: list[uuid.UUID] = []
-    if len(workloads) < len(found):
-        left = [each for each in ids if each >= found[len(workloads)].pk]
+    candidates = list(rows.select_related("project").defer(*_UNREAD_FIELDS).order_by("pk"))
+    workloads = limit_pods(candidates, in_order=True)
+    remaining_ids: list[uuid.UUID] = []
+    if len(workloads) < len(candidates):
+        remaining_ids = [each for each in ids if each >= candidates[len(workloads)].pk]
     reasons: dict[bytes, WaitReason | None] = {each.pk.bytes: None for each in workloads}
     # Only a workload's own project is named: who reads it later is not known yet.
     for key, (diagnosis, _) in diagnose_without_places(workloads, frozenset()).items():
         sentence = diagnosis.sentence[:LONGEST_SENTENCE]
         reasons[key.bytes] = WaitReason(key.bytes, sentence, diagnosis.is_queued)
-    return reasons, left
+    return reasons, remaining_ids
 
 
 def _to_thousandths(amount: Decimal | None) -> int:

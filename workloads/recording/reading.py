@@ -44,21 +44,21 @@ def explain_waits(
     for each in (*first, *rest):
         state.reasons.pop(each.bytes, None)
     in_turn = _choose_in_turn(waiting, last)
-    left = _renew_reasons(state, in_turn)
-    return in_turn[-1 - len(left)] if in_turn else None
+    remaining_ids = _renew_reasons(state, in_turn)
+    return in_turn[-1 - len(remaining_ids)] if in_turn else None
 
 
 def _renew_reasons(state: State, ids: list[uuid.UUID]) -> list[uuid.UUID]:
     """Renew the sentences of the first of these workloads, in order; return the others."""
     if not ids:
         return []
-    reasons, left = evidence.load_reasons(ids)
+    reasons, remaining_ids = evidence.load_reasons(ids)
     for key, reason in reasons.items():
         if reason is None:
             state.reasons.pop(key, None)
         else:
             state.reasons[key] = reason
-    return left
+    return remaining_ids
 
 
 def _choose_in_turn(waiting: set[bytes], last: uuid.UUID | None) -> list[uuid.UUID]:

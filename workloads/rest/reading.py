@@ -105,9 +105,9 @@ class _SubmissionReader:
         places.add_field("name", "name")
         project_id, cluster_id = str(body.project_id), body.cluster_id
         spec = self._read_spec(body, places)
-        known = {path for path, _ in self.reading.problems}
+        problem_paths = {path for path, _ in self.reading.problems}
         for place, value in (("projectId", project_id), ("clusterId", cluster_id)):
-            if not value and place not in known:
+            if not value and place not in problem_paths:
                 self.reading.refuse(place, "must be given")
         self.reading.require_valid()
         return Submission(spec, project_id, cluster_id, bool(body.use_given_name_as_prefix), places)
@@ -141,8 +141,8 @@ class _SubmissionReader:
             self._check_total(spec, elastic, places)
             pods = spec.workers + int(spec.has_master)
             spec = replace(spec, elastic=self._read_elastic(elastic, pods, places))
-            given = [path for path in values if path.startswith("mpi.")]
-            places.add_field("mpi", places.find_place([*given, "mpi.slots"][0]))
+            mpi_paths = [path for path in values if path.startswith("mpi.")]
+            places.add_field("mpi", places.find_place([*mpi_paths, "mpi.slots"][0]))
         return spec
 
     def _read_fields(

@@ -38,13 +38,13 @@ def build_submit_command(spec: Spec, project: str) -> str:
     workers: Body = _normalise(body["spec"])
     writer = _FlagWriter(spec.framework if spec.is_distributed else None)
     document: Body = {}
-    flags, left = writer.split_spec(workers)
+    flags, leftover = writer.split_spec(workers)
     words: Words = ()
-    if COMMAND in left and all(map(is_typable, spec.setup.environment.command)):
+    if COMMAND in leftover and all(map(is_typable, spec.setup.environment.command)):
         words = ("--", *spec.setup.environment.command)
-        del left[COMMAND]
-    if left:
-        document["spec"] = left
+        del leftover[COMMAND]
+    if leftover:
+        document["spec"] = leftover
     if body.get("noMaster"):
         flags.append(("--no-master",))
     if "masterSpec" in body:
@@ -70,18 +70,18 @@ class _FlagWriter:
     def split_spec(self, spec: Mapping[str, Any]) -> tuple[list[Words], Body]:
         """Return the flags of a spec, and what they leave for a document: `command` always."""
         flags: list[Words] = []
-        left: Body = _copy(spec)
+        leftover: Body = _copy(spec)
         for each, value in self._list_values(spec):
             if each.place != COMMAND:
                 try:
                     flags += _write_flags(each, value)
                 except CannotType:
                     continue
-                _remove(left, each.place)
+                _remove(leftover, each.place)
         if _has_shared_gpu(spec) and GPU_PLACES[0] not in dict(_walk(spec)):
             # The command line takes one device for meant where a part of it is asked for.
             flags.append(("--gpus", "0"))
-        return flags, left
+        return flags, leftover
 
     def list_master_flags(
         self, workers: Mapping[str, Any], master: Mapping[str, Any]
@@ -236,8 +236,8 @@ def _find_value(body: Any, place: str) -> Any:
 def _remove(body: Body, place: str) -> None:
     """Take a value away, and the objects that are empty without it."""
     above, _, leaf = place.rpartition(".")
-    whole = _find_value(body, above) if above else body
-    if isinstance(whole, dict) and leaf in whole:
-        del whole[leaf]
-        if not whole and above:
+    parent = _find_value(body, above) if above else body
+    if isinstance(parent, dict) and leaf in parent:
+        del parent[leaf]
+        if not parent and above:
             _remove(body, above)

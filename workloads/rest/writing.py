@@ -58,8 +58,8 @@ def _write_fields(spec: Spec, setup: Setup, fields: Iterable[Field]) -> Body:
     body: Body = {}
     for field in fields:
         path = field.rest_value or field.path
-        whole, path = (setup, path.removeprefix("setup.")) if field.is_of_pods else (spec, path)
-        written = CODECS[field.path].write(get_value(whole, path))
+        source, path = (setup, path.removeprefix("setup.")) if field.is_of_pods else (spec, path)
+        written = CODECS[field.path].write(get_value(source, path))
         if written is not None:
             *above, leaf = field.rest.split(".")
             part = body

@@ -49,10 +49,10 @@ class MachineSize:
         for first, step in ((-(-at // 1) - 1, -1), (at // 1 + 1, 1)):
             start = int(min(max(first, self.fewest), MAX_WORKERS))
             for workers in range(start, start + step * period, step):
-                whole = self.master + self.worker * workers
+                candidate = self.master + self.worker * workers
                 is_counted = self.fewest <= workers <= MAX_WORKERS
-                if is_counted and whole.denominator == 1 and whole != total:
-                    yield int(whole)
+                if is_counted and candidate.denominator == 1 and candidate != total:
+                    yield int(candidate)
                     break
 
 
@@ -90,7 +90,7 @@ def plan_machines(total: int, sizes: Sequence[MachineSize]) -> MachinePlan:
 
 def find_nearest(total: int, sizes: Sequence[MachineSize]) -> Sequence[int]:
     """Return the nearest total below and the nearest above that machines make whole."""
-    totals = {whole for size in sizes for whole in size.list_neighbours(total)}
+    totals = {neighbour for size in sizes for neighbour in size.list_neighbours(total)}
     below = max((each for each in totals if each < total), default=None)
     above = min((each for each in totals if each > total), default=None)
     return [each for each in (below, above) if each is not None]

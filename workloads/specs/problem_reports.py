@@ -30,15 +30,15 @@ def check_unique(
     field: str, noun: str, values: Sequence[str], part: str = ""
 ) -> Iterator[FieldProblem]:
     """Yield a problem for each value that is given more than once."""
-    seen: set[str] = set()
+    earlier_values: set[str] = set()
     for index, value in enumerate(values):
-        if value in seen:
+        if value in earlier_values:
             yield (
                 f"{field}.{index}.{part}".rstrip("."),
                 f"The {noun} {value[:80]}",
                 "must be given once only",
             )
-        seen.add(value)
+        earlier_values.add(value)
 
 
 def prefix_fields(prefix: str, problems: Iterable[FieldProblem]) -> Iterator[FieldProblem]:

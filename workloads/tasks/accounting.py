@@ -159,18 +159,18 @@ def account_span(cluster_id: uuid.UUID, begin: datetime, end: datetime) -> bool:
     workloads = sorted(by_workload.keys() | preparing.keys())
     batches = []
     for chunk in split_chunks(workloads, BATCH_SIZE):
-        found = _account_workloads(by_workload, chunk, pools, begin, end)
+        amounts_by_entry = _account_workloads(by_workload, chunk, pools, begin, end)
         for workload in preparing.keys() & set(chunk):
-            found[workload, NO_POOL].preparing += preparing[workload]
-        batches.append((found, ledger_evidence.load_owners(chunk)))
+            amounts_by_entry[workload, NO_POOL].preparing += preparing[workload]
+        batches.append((amounts_by_entry, ledger_evidence.load_owners(chunk)))
     losses = ledger_losses.load_losses(cluster_id, end)
     with transaction.atomic():
         # Whoever else adds this span waits here for the row, and then finds it moved on.
         claimed = LedgerBookmark.objects.filter(cluster=cluster_id, until=begin).update(until=end)
         if not claimed:
             return False
-        for found, owners in batches:
-            _write_entries(found, owners, begin.date())
+        for amounts_by_entry, owners in batches:
+            _write_entries(amounts_by_entry, owners, begin.date())
         ledger_losses.write_losses(losses)
     return True
 
@@ -186,14 +186,14 @@ def _account_workloads(
     figures = ledger_evidence.load_figures(chunk, begin, end)
     shares = ledger_evidence.load_waiting_shares(chunk, begin, end)
     since, until = to_milliseconds(begin), to_milliseconds(end)
-    found: dict[EntryKey, Amounts] = defaultdict(Amounts)
+    amounts_by_entry: dict[EntryKey, Amounts] = defaultdict(Amounts)
     for workload in chunk:
         for pod in by_workload.get(workload, ()):
             share = shares.get((workload, pod.attempt))
             amounts = account_pod(pod.times, since, until, figures.get(pod.key, ()), share)
             if amounts != Amounts():
-                found[workload, pools.get(pod.node, NO_POOL)].add(amounts)
-    return found
+                amounts_by_entry[workload, pools.get(pod.node, NO_POOL)].add(amounts)
+    return amounts_by_entry
 
 
 def _sum_preparing(
@@ -207,17 +207,17 @@ def _sum_preparing(
 
 
 def _write_entries(
-    found: Mapping[EntryKey, Amounts], owners: Mapping[uuid.UUID, Owner], day: date
+    amounts_by_entry: Mapping[EntryKey, Amounts], owners: Mapping[uuid.UUID, Owner], day: date
 ) -> None:
     """Add amounts to the entries of a day. Two statements for each batch of entries."""
-    kept = _load_entries({workload for workload, _ in found}, day)
+    stored_entries = _load_entries({workload for workload, _ in amounts_by_entry}, day)
     entries = []
-    for (workload, pool), amounts in found.items():
+    for (workload, pool), amounts in amounts_by_entry.items():
         owner = owners.get(workload)
         if owner is None:
             # Its row went while this ran, long after it was deleted.
             continue
-        entry = kept.get((workload, pool.key))
+        entry = stored_entries.get((workload, pool.key))
         if entry is None:
             entry = LedgerEntry(day=day, workload=workload, pool=pool.key)
         entry.project_id, entry.user, entry.workload_name = owner.project, owner.user, owner.name

@@ -169,7 +169,7 @@ def _load_taken_pods(workload: Workload, since: datetime) -> list[TakenPod]:
     """Load the pods of the attempt that were taken since then. Three queries."""
     clock_lead = connections.clock_offset(workload.cluster_id)
     rows = Pod.objects.filter(workload=workload, attempt=workload.attempt).order_by("-pk")
-    gone = Q(vanished_at__gte=since) | Q(ended_at__gte=since)
+    is_gone = Q(vanished_at__gte=since) | Q(ended_at__gte=since)
     fields = (
         "uid",
         "name",
@@ -183,23 +183,23 @@ def _load_taken_pods(workload: Workload, since: datetime) -> list[TakenPod]:
     )
     still_there = Q(vanished_at=None, standing__in=[Standing.ENDING, Standing.FAILED])
     preempted = Q(vanished_at=None, is_preempted=True)
-    found: dict[str, TakenPod] = {}
-    candidates = rows.filter(gone | still_there | preempted)
+    taken_pods: dict[str, TakenPod] = {}
+    candidates = rows.filter(is_gone | still_there | preempted)
     for pod in candidates.only(*fields)[:MOST_PODS]:
         caused = find_pod_cause(pod.data)
         if caused is None:
             continue
         at = parse_moment(caused[1], clock_lead) or pod.vanished_at or pod.ended_at
         if at is not None and at >= since:
-            found[pod.uid] = _build_taken_pod(pod, caused[0], at)
+            taken_pods[pod.uid] = _build_taken_pod(pod, caused[0], at)
     events = Event.objects.filter(
         workload=workload, attempt=workload.attempt, at__gte=since, reason=EVICT
     )
     causes: dict[str, list[tuple[Cause, datetime]]] = defaultdict(list)
-    for at, kept in events.order_by("at").values_list("at", "cause")[:MOST_PODS]:
-        if (cause := decode_cause(kept)) is not None:
+    for at, stored_cause in events.order_by("at").values_list("at", "cause")[:MOST_PODS]:
+        if (cause := decode_cause(stored_cause)) is not None:
             causes[cause.pod].append((cause, at))
-    missing = causes.keys() - {pod.name for pod in found.values()} - {""}
+    missing = causes.keys() - {pod.name for pod in taken_pods.values()} - {""}
     if missing:
         # The scheduler may be set to write no condition, and pods may go unseen.
         by_name: dict[str, list[Pod]] = defaultdict(list)
@@ -208,8 +208,8 @@ def _load_taken_pods(workload: Workload, since: datetime) -> list[TakenPod]:
         for name, namesakes in by_name.items():
             for cause, at in causes[name]:
                 pod = _get_pod_at(namesakes, at)
-                found[pod.uid] = _build_taken_pod(pod, cause, at)
-    return [replace(pod, cause=_choose_cause(pod, causes)) for pod in found.values()]
+                taken_pods[pod.uid] = _build_taken_pod(pod, cause, at)
+    return [replace(pod, cause=_choose_cause(pod, causes)) for pod in taken_pods.values()]
 
 
 def _choose_cause(pod: TakenPod, causes: Mapping[str, Sequence[tuple[Cause, datetime]]]) -> Cause:

@@ -118,8 +118,8 @@ def _forget_old_forecasts(now: datetime) -> None:
     ids = set(old.values_list("pk", flat=True))
     if not ids:
         return
-    asked = set(_list_answering(now).filter(pk__in=ids).values_list("pk", flat=True))
-    for cluster_id in ids - asked:
+    answering_ids = set(_list_answering(now).filter(pk__in=ids).values_list("pk", flat=True))
+    for cluster_id in ids - answering_ids:
         journal.clear_forecasts(cluster_id)
-    for cluster_id in ids & asked:
+    for cluster_id in ids & answering_ids:
         journal.hide_likely_starts(cluster_id)

@@ -116,10 +116,10 @@ def _load_paces(workloads: Sequence[uuid.UUID]) -> dict[uuid.UUID, float]:
     """Load the seconds that a step takes, of the trainings that count steps."""
     paces = {}
     rows = TrainingProgress.objects.filter(workload__in=workloads).values_list("workload", "pace")
-    for workload, kept in rows:
-        if kept.get("unit") != "step":
+    for workload, stored_pace in rows:
+        if stored_pace.get("unit") != "step":
             continue
-        pace = measure_pace([(at, done) for at, done in kept.get("points", ())])
+        pace = measure_pace([(at, done) for at, done in stored_pace.get("points", ())])
         if pace is not None:
             paces[workload] = 1 / pace.per_second
     return paces

@@ -120,10 +120,10 @@ def _sweep_prometheus(cluster: Cluster) -> sources.SweepResult:
         sign_in = parse_sign_in(secrets)
     except (ValueError, Unreadable) as error:
         return sources.SweepResult(Sweep(), f"{UNREADABLE_SIGN_IN} {error}")
-    asked = hash((cluster.prometheus_url, cluster.prometheus_matcher, secrets))
+    address_hash = hash((cluster.prometheus_url, cluster.prometheus_matcher, secrets))
     with _lock:
         pause = _pauses.get(cluster.pk)
-    if pause is not None and pause.asked != asked:
+    if pause is not None and pause.asked != address_hash:
         pause = None
     if pause is not None and time.monotonic() < pause.until:
         return sources.SweepResult(Sweep(), cluster.metrics_problem)
@@ -137,7 +137,7 @@ def _sweep_prometheus(cluster: Cluster) -> sources.SweepResult:
         if result.problem and not result.has_answers:
             twice = 0.0 if pause is None else 2 * pause.seconds
             seconds = min(LONGEST_PAUSE, max(twice, float(settings.OPTIONS.metric_seconds)))
-            _pauses[cluster.pk] = Pause(asked, time.monotonic() + seconds, seconds)
+            _pauses[cluster.pk] = Pause(address_hash, time.monotonic() + seconds, seconds)
         else:
             _pauses.pop(cluster.pk, None)
     return result

@@ -244,11 +244,11 @@ def _fetch_delivery_object(client: Client, resource: Resource, workload: Workloa
     """
     name, namespace = get_data_job_name(workload.name), namespace_of(workload)
     try:
-        found = calls.get(client, resource, name, namespace=namespace)
+        obj = calls.get(client, resource, name, namespace=namespace)
     except Gone:
         return None
-    is_ours = is_object_of(found, workload) and parse_attempt(found) <= workload.attempt
-    return found if is_ours else None
+    is_ours = is_object_of(obj, workload) and parse_attempt(obj) <= workload.attempt
+    return obj if is_ours else None
 
 
 def _remove_delivery_objects(client: Client, workload: Workload) -> bool:
@@ -259,10 +259,10 @@ def _remove_delivery_objects(client: Client, workload: Workload) -> bool:
         return False
     is_left = False
     for resource in (SERVICES, SECRETS):
-        found = _fetch_delivery_object(client, resource, workload)
-        if found is not None and not is_being_deleted(found):
-            delete_object(client, resource, found)
-        is_left = is_left or found is not None
+        obj = _fetch_delivery_object(client, resource, workload)
+        if obj is not None and not is_being_deleted(obj):
+            delete_object(client, resource, obj)
+        is_left = is_left or obj is not None
     return is_left
 
 
@@ -275,10 +275,10 @@ def describe_removal(workload: Workload, remaining_pods: int, *, has_job: bool) 
         .filter(Q(vanished_at=None) | Q(vanished_at__gte=workload.status_at))
         .count(),
     )
-    gone = total - remaining_pods
+    gone_count = total - remaining_pods
     if not has_job:
-        return f"{POD_REMOVAL_TEXT} {gone} of {total} are gone."
-    progress = f" {gone} of {total} pods are gone." if gone else ""
+        return f"{POD_REMOVAL_TEXT} {gone_count} of {total} are gone."
+    progress = f" {gone_count} of {total} pods are gone." if gone_count else ""
     return f"{JOB_REMOVAL_TEXT}{progress}"
 
 

@@ -190,11 +190,11 @@ class _Poll:
             for page in calls.list_all(self._client, EVENTS, expired="go on"):
                 names.refresh()
                 events = [each for each in page.items if names.find_workload(each)]
-                kept, refused = allowances.select_events(events)
+                kept_events, refused = allowances.select_events(events)
                 left_out += refused
                 # That an event is gone is no news: the history keeps it.
                 journal.record_observations(
-                    self._cluster.pk, [journal.Observation("event", each) for each in kept]
+                    self._cluster.pk, [journal.Observation("event", each) for each in kept_events]
                 )
             if left_out:
                 # The next poll, and whoever follows, leave the same events out again.

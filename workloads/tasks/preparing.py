@@ -157,14 +157,14 @@ def _record_other_resumption(row: DataPreparation) -> None:
     if has_waited_for_data(workload.job):
         journal.record_resumption(workload.pk, row.attempt, None, _describe_ready(row))
         return
-    who = (
+    reason = (
         "its operator takes no notice of that"
         if is_suspended(workload.job)
         else "it is not suspended in the cluster, and not by Muster"
     )
     text = (
-        f"Its job was to wait until its data is prepared, but {who}: it takes GPUs before its data "
-        "is ready. Its data workers go on."
+        f"Its job was to wait until its data is prepared, but {reason}: it takes GPUs before its "
+        "data is ready. Its data workers go on."
     )
     journal.record_resumption(workload.pk, row.attempt, None, text, is_ours=False)
 

@@ -104,17 +104,17 @@ def load_rank_logs(
             workload__in=by_id, rank__in={rank for each in wanted.values() for rank in each}
         ).order_by()
     }
-    found: dict[uuid.UUID, dict[int, RankLogs]] = defaultdict(dict)
+    logs_by_workload: dict[uuid.UUID, dict[int, RankLogs]] = defaultdict(dict)
     owners: dict[int, RankLogs] = {}
     for pod in pods:
         workload = by_id[pod.workload_id]
         rank = 0 if pod.rank is None else pod.rank
-        if rank not in found[workload.pk]:
+        if rank not in logs_by_workload[workload.pk]:
             row = _ensure_row(ranks.get((workload.pk, rank)), workload, rank)
-            found[workload.pk][rank] = RankLogs(row, RankState(**row.state))
+            logs_by_workload[workload.pk][rank] = RankLogs(row, RankState(**row.state))
         # Of pods of one rank, the newest is the last.
-        found[workload.pk][rank].row.pod = pod.name
-        owners[pod.pk] = found[workload.pk][rank]
+        logs_by_workload[workload.pk][rank].row.pod = pod.name
+        owners[pod.pk] = logs_by_workload[workload.pk][rank]
     logs = Log.objects.filter(pod__in=owners, is_init=False, size__gt=0)
     logs = logs.exclude(state=Log.State.REMOVED).defer("gaps")
     age = Window(RowNumber(), ["pod"], [F("created_at").desc(), F("run").desc(), F("pk").desc()])
@@ -122,7 +122,7 @@ def load_rank_logs(
         owners[log.pod_id].logs.append(log)
     for rank_logs in owners.values():
         rank_logs.logs = rank_logs.logs[-MOST_RUNS:]
-    return {key: list(each.values()) for key, each in found.items()}
+    return {key: list(each.values()) for key, each in logs_by_workload.items()}
 
 
 def _load_pods(

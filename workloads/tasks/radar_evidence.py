@@ -142,9 +142,9 @@ def _add_failures(workload: Workload, evidence: WorkloadEvidence) -> WorkloadEvi
     } | {name for name, node in evidence.nodes.items() if not node.is_ready}
     nodes = dict(evidence.nodes)
     for name in sorted(faulty - {""})[:MOST_NODES]:
-        known = nodes.get(name, NodeEvidence(name))
+        node_evidence = nodes.get(name, NodeEvidence(name))
         count = _count_failures(name, workload, evidence.now)
-        nodes[name] = replace(known, failed_elsewhere=count)
+        nodes[name] = replace(node_evidence, failed_elsewhere=count)
     return replace(evidence, nodes=nodes)
 
 
@@ -326,13 +326,15 @@ def _find_memory_limit(spec: Spec, node: Node | None) -> float | None:
 
 
 def _load_figures(series: int, since: int, until: int) -> Figures:
-    found: dict[int, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    figures: dict[int, dict[str, list[tuple[float, float]]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for _, (at, frame) in load_frames([series], Resolution.RAW, since, until):
         for name, code in _CODES.items():
             for pod, value in zip(frame.ids, frame.list_values(code), strict=False):
                 if value == value:
-                    found[pod][name].append((float(at), value))
-    return found
+                    figures[pod][name].append((float(at), value))
+    return figures
 
 
 def _read_last_line(pod: int) -> str:

@@ -106,8 +106,8 @@ def compute_backoff(tries: int) -> float:
 
 def find_failed_webhook(error: KubeError) -> str:
     """Return the name of the webhook that a failure comes of; "" where it comes of none."""
-    found = _FAILED_WEBHOOK.search(error.detail)
-    return found["name"] if found else ""
+    match = _FAILED_WEBHOOK.search(error.detail)
+    return match["name"] if match else ""
 
 
 def describe_failure(error: KubeError) -> str:

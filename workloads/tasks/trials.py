@@ -42,9 +42,11 @@ def play_trials() -> None:
 
 def _settle_lost_trials(now: datetime) -> None:
     """Let trials whose worker died wait again; a second time they have failed."""
-    lost = QuotaTrial.objects.filter(status=TrialStatus.RUNNING, began_at__lt=now - LOST_AFTER)
-    lost.filter(tries__lt=MOST_TRIES).update(status=TrialStatus.WAITING)
-    lost.filter(tries__gte=MOST_TRIES).update(
+    lost_trials = QuotaTrial.objects.filter(
+        status=TrialStatus.RUNNING, began_at__lt=now - LOST_AFTER
+    )
+    lost_trials.filter(tries__lt=MOST_TRIES).update(status=TrialStatus.WAITING)
+    lost_trials.filter(tries__gte=MOST_TRIES).update(
         status=TrialStatus.FAILED,
         trouble="The worker that played it ended before it was done, twice. Try it again; if that "
         "repeats itself, the worker may have too little memory.",

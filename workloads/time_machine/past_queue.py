@@ -28,7 +28,7 @@ def list_places(
 
     The order is the scheduler's: a higher priority first, then what was asked for first.
     """
-    asked = {each.id for each in wanted}
+    wanted_ids = {each.id for each in wanted}
     queues: dict[QueueKey, list[PastWorkload]] = {
         _find_queue(each): [] for each in wanted if each.status in queued_statuses
     }
@@ -44,7 +44,7 @@ def list_places(
         queue.sort(key=attrgetter("requested_at", "requested_micros", "id"))
         queue.sort(key=attrgetter("priority"), reverse=True)
         for number, each in enumerate(queue, start=1):
-            if each.id in asked:
+            if each.id in wanted_ids:
                 places[each.id] = QueuePlace(number, len(queue))
     return places
 

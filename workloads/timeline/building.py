@@ -152,16 +152,20 @@ def _list_notes(
 
 def _describe_attempts_without_pods(facts: TimelineFacts) -> Iterator[str]:
     """Yield of which attempts pods are not known any more, and of which they were not read."""
-    known = {pod.attempt for pod in facts.pods}
+    attempts_with_pods = {pod.attempt for pod in facts.pods}
     # The newest attempts are read first: what is older than all that was read is not lost.
-    first_read = 0 if facts.are_all_pods else min(known, default=0)
+    first_read = 0 if facts.are_all_pods else min(attempts_with_pods, default=0)
     started = sorted(each.number for each in facts.attempts if each.started_at is not None)
     unread = [str(number) for number in started if number < first_read]
-    lost = [str(number) for number in started if number >= first_read and number not in known]
+    lost_attempts = [
+        str(number)
+        for number in started
+        if number >= first_read and number not in attempts_with_pods
+    ]
     if unread:
         yield f"The other pods of {_name_attempts(unread)} were not read."
-    if lost:
-        yield f"No pods are known any more of {_name_attempts(lost)}."
+    if lost_attempts:
+        yield f"No pods are known any more of {_name_attempts(lost_attempts)}."
 
 
 def _name_attempts(numbers: Sequence[str]) -> str:

@@ -152,9 +152,9 @@ def _describe_counts(counts: Counts, total: int) -> str:
         if counts[look]
     ]
     present = sum(counts.values())
-    gone = f", {total - present:,} are not there" if present < total else ""
+    absence = f", {total - present:,} are not there" if present < total else ""
     text = ", ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}{gone}."
+    return f"{text[:1].upper()}{text[1:]}{absence}."
 
 
 def _list_marks(positions: Sequence[Position], begin: float, end: float) -> Iterator[Mark]:

@@ -114,8 +114,8 @@ def find_begin(pod: PodFact) -> float | None:
     """
     if pod.created_at is not None:
         return pod.created_at
-    known = [at for at in (pod.started_at, pod.running_at) if at is not None]
-    return min(known, default=None)
+    starts = [at for at in (pod.started_at, pod.running_at) if at is not None]
+    return min(starts, default=None)
 
 
 def list_phases(pod: PodFact, end: float) -> Iterator[Phase]:

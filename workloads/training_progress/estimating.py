@@ -42,17 +42,19 @@ class Estimate:
 
 def add_point(points: Sequence[Point], at: float, done: float) -> list[Point]:
     """Return the points with another one. They begin anew where what was done has become less."""
-    kept = list(points)
-    if kept and (done < kept[-1][1] or at < kept[-1][0]):
-        kept = []
-    if kept and done == kept[-1][1]:
-        return kept
-    if len(kept) > 1 and at - kept[-2][0] < MIN_GAP:
-        kept.pop()
-    kept.append((at, done))
-    while len(kept) > FEWEST_POINTS and (kept[0][0] < at - WINDOW or len(kept) > MOST_POINTS):
-        kept.pop(0)
-    return kept
+    new_points = list(points)
+    if new_points and (done < new_points[-1][1] or at < new_points[-1][0]):
+        new_points = []
+    if new_points and done == new_points[-1][1]:
+        return new_points
+    if len(new_points) > 1 and at - new_points[-2][0] < MIN_GAP:
+        new_points.pop()
+    new_points.append((at, done))
+    while len(new_points) > FEWEST_POINTS and (
+        new_points[0][0] < at - WINDOW or len(new_points) > MOST_POINTS
+    ):
+        new_points.pop(0)
+    return new_points
 
 
 def measure_pace(points: Sequence[Point]) -> Pace | None:
@@ -94,9 +96,9 @@ def describe_pace(pace: Pace, unit: str) -> str:
 
 def format_time(seconds: float) -> str:
     """Format seconds by their largest unit and the next: "50 s", "12 min", "3 h 20 min", "2 d"."""
-    whole = round(seconds)
-    if whole < 120:
-        return f"{whole} s"
+    whole_seconds = round(seconds)
+    if whole_seconds < 120:
+        return f"{whole_seconds} s"
     minutes = round(seconds / 60)
     if minutes < 120:
         return f"{minutes} min"

@@ -154,8 +154,8 @@ def may_name_lagging(line: bytes) -> bool:
 def _parse_ranks(text: str, *, is_cut: bool) -> list[int]:
     """Return the numbers of a list; without the last one of several where the line was cut."""
     numbers = text.split(",")
-    kept = numbers[:-1] if is_cut and len(numbers) > 1 else numbers
-    return [int(each) for each in kept[:MOST_RANKS]]
+    complete_numbers = numbers[:-1] if is_cut and len(numbers) > 1 else numbers
+    return [int(each) for each in complete_numbers[:MOST_RANKS]]
 
 
 @functools.cache

@@ -124,13 +124,13 @@ class LineParser:
     def parse_line(self, line: bytes) -> list[LineReading]:
         """Parse a line without its time: a reading for each of its last bars."""
         pieces = _split_pieces(line)
-        found = []
+        readings = []
         for piece in pieces:
             text = _compile(_ESCAPES).sub("", piece.decode("utf-8", "replace")).rstrip()
             if text:
                 evidence = text.strip()[:LONGEST_EVIDENCE]
-                found += [LineReading(each, evidence) for each in self._parse_text(text)]
-        return found
+                readings += [LineReading(each, evidence) for each in self._parse_text(text)]
+        return readings
 
     def _parse_text(self, text: str) -> Sequence[Reading]:
         if self._own is not None:

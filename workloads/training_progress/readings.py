@@ -91,7 +91,7 @@ def build_reading(
     samples = keep_sane(parse_number(texts.get(Metric.SAMPLES_PER_SECOND)))
     rate = keep_sane(parse_number(texts.get(Metric.LEARNING_RATE)))
     has_bad_loss = stated_loss is not None and loss is None
-    known = (step, total, epoch, epochs, loss, samples, rate)
-    if all(each is None for each in known) and not has_bad_loss:
+    figures = (step, total, epoch, epochs, loss, samples, rate)
+    if all(each is None for each in figures) and not has_bad_loss:
         return None
-    return Reading(pattern, *known[:5], has_bad_loss, samples, rate, is_of_epoch, first_epoch)
+    return Reading(pattern, *figures[:5], has_bad_loss, samples, rate, is_of_epoch, first_epoch)

@@ -20,13 +20,13 @@ def add_step_time(points: Sequence[StepTime], step: int, at: float) -> list[Step
     Of many steps those with the least hashes are kept: so ranks that print the same steps keep the
     same ones, and can be compared, though each log is read at another time.
     """
-    kept = [(number, moment) for number, moment in points]
-    if kept and step == kept[-1][0]:
-        return kept
-    if kept and step < kept[-1][0]:
-        kept = []
-    kept.append((step, round(at, 3)))
-    older, latest = kept[:-LATEST], kept[-LATEST:]
+    new_points = [(number, moment) for number, moment in points]
+    if new_points and step == new_points[-1][0]:
+        return new_points
+    if new_points and step < new_points[-1][0]:
+        new_points = []
+    new_points.append((step, round(at, 3)))
+    older, latest = new_points[:-LATEST], new_points[-LATEST:]
     older = [(number, moment) for number, moment in older if moment >= at - SPAN]
     if len(older) > MOST_STEPS:
         chosen = sorted(older, key=lambda point: _hash_step(point[0]))[:MOST_STEPS]

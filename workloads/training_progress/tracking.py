@@ -134,15 +134,15 @@ class RankState:
     def _apply_epoch_step(self, step: int, total: int | None) -> None:
         """Count the steps of the epochs before, where their number and length are known."""
         self.epoch_step, self.epoch_steps = step, total
-        done = self.rounds
+        epochs_done = self.rounds
         if self.rounds == 0 and self.epoch is not None:
-            done = max(0, int(self.epoch) - (self.first_epoch or 0))
+            epochs_done = max(0, int(self.epoch) - (self.first_epoch or 0))
         self.step, self.total = step, None
         if total is None:
             return
         # Counts of a log are believed one by one; their product may be beyond any belief.
-        self.step = _keep_believable(done * total + step)
-        if self.epochs is not None and done < self.epochs:
+        self.step = _keep_believable(epochs_done * total + step)
+        if self.epochs is not None and epochs_done < self.epochs:
             self.total = _keep_believable(self.epochs * total)
 
     def _apply_epoch(self, reading: Reading) -> None:

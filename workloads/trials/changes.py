@@ -82,14 +82,14 @@ def require_targets(
 
     It waits for its turn: meanwhile projects are removed, pools renamed, nodes not ready.
     """
-    there = {(ChangeKind.NODES, key) for key in node_kinds}
+    targets = {(ChangeKind.NODES, key) for key in node_kinds}
     for project in projects:
-        there.add((ChangeKind.PROJECT, str(project.pk)))
-        there.add((ChangeKind.DEPARTMENT, str(project.department_id)))
-    gone = [change for change in changes if (change.kind, change.id) not in there]
-    if gone:
+        targets.add((ChangeKind.PROJECT, str(project.pk)))
+        targets.add((ChangeKind.DEPARTMENT, str(project.department_id)))
+    outdated_changes = [change for change in changes if (change.kind, change.id) not in targets]
+    if outdated_changes:
         # The same row may have several changes.
-        names = list(dict.fromkeys(_describe_target(change) for change in gone))
+        names = list(dict.fromkeys(_describe_target(change) for change in outdated_changes))
         raise ChangesOutdated(
             "Not on the cluster any more, or not as it was when this was asked: "
             f"{join_first(names, 3)}. Change it further and ask again."

@@ -44,9 +44,9 @@ def play_trial(trial: QuotaTrial, now: datetime, replay: Replayer | None = None)
         if not is_wanted():
             raise SimulatorStopped
         began_at = time.monotonic()
-        found = replay(state, lengths, end=now.timestamp())
+        outcome = replay(state, lengths, end=now.timestamp())
         seconds.append(time.monotonic() - began_at)
-        return found
+        return outcome
 
     names = {project.pk: project.name for project in projects}
     before = play(build_state(past.runs, resize_kinds(kinds, {}), projects, begin))

@@ -60,19 +60,23 @@ def exclude_node(request: Request, pk: uuid.UUID) -> HttpResponse:
         return actions.exclude_nodes(workload, nodes, user, runs_again=runs_again)
 
     if is_allowed:
-        done = f"{{}} may use {node} again, from its next run on."
+        success_text = f"{{}} may use {node} again, from its next run on."
     elif runs_again:
-        done = f"{{}} runs again without {node}, as soon as it has stopped."
+        success_text = f"{{}} runs again without {node}, as soon as it has stopped."
     else:
-        done = f"{{}} does not use {node} any more, from its next run on."
-    return _act_and_answer(request, pk, act, done, "Nothing of that is new for {}.")
+        success_text = f"{{}} does not use {node} any more, from its next run on."
+    return _act_and_answer(request, pk, act, success_text, "Nothing of that is new for {}.")
 
 
 def _act_and_answer(
-    request: Request, pk: uuid.UUID, act: Callable[[Workload, User], bool], done: str, already: str
+    request: Request,
+    pk: uuid.UUID,
+    act: Callable[[Workload, User], bool],
+    success_text: str,
+    already: str,
 ) -> HttpResponse:
     workload = get_object_or_404(Workload.objects.visible_to(request.user), pk=pk)
-    text = (done if act(workload, request.user) else already).replace("{}", workload.name)
+    text = (success_text if act(workload, request.user) else already).replace("{}", workload.name)
     if request.htmx:
         # The parts on the page that show it ask anew, even where no stream tells them.
         answer = HttpResponse(status=204)

@@ -108,9 +108,9 @@ def _stream(request: Request, build: BuildQuestion, context: dict[str, Any]) -> 
     if request.method == "HEAD":
         return HttpResponse(content_type="text/event-stream")
 
-    def render_part(found: dict[str, Any]) -> str:
+    def render_part(part_context: dict[str, Any]) -> str:
         # Django's own kind of string cannot be encoded.
-        return str.__str__(render_to_string(PART, context | found, request))
+        return str.__str__(render_to_string(PART, context | part_context, request))
 
     def render_events() -> Iterator[str]:
         board, sent = None, ""

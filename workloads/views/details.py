@@ -238,7 +238,7 @@ def _build_history_context(request: Request, workload: Workload) -> dict[str, An
     page = queries.load_history(workload, wanted, request.GET.get("page", ""))
     words = queries.load_event_words(page.rows, workload, request.user)
     pane = [("pane", "1")] if _is_pane(request) else []
-    here = request.GET.get("page", "")
+    page_cursor = request.GET.get("page", "")
 
     def link(cursor: str = "") -> dict[str, str]:
         """The page of the details for who has no scripts, and the list alone for htmx."""
@@ -261,7 +261,9 @@ def _build_history_context(request: Request, workload: Workload) -> dict[str, An
         "newer": link(page.previous) if page.previous else None,
         "newest": link(),
         "is_newest": not page.previous,
-        "query": urlencode([*wanted.query_pairs(), *([("page", here)] if here else [])]),
+        "query": urlencode(
+            [*wanted.query_pairs(), *([("page", page_cursor)] if page_cursor else [])]
+        ),
     }
 
 

@@ -69,18 +69,18 @@ class FindingBlocks:
 
 def build_finding_blocks(workload: Workload, user: User) -> FindingBlocks:
     """Build the blocks of a workload's open findings. Two queries, none where it does not run."""
-    found = queries.load_open_findings(workload)
-    shown = found[:MOST_SHOWN]
-    nodes = _find_visible_nodes(workload, {each.node for each in shown} - {""}, user)
+    findings = queries.load_open_findings(workload)
+    first_findings = findings[:MOST_SHOWN]
+    nodes = _find_visible_nodes(workload, {each.node for each in first_findings} - {""}, user)
     blocks = [
         FindingBlock(
             each,
             [_build_proof(workload, each, proof) for proof in each.proofs],
             _list_links(workload, each, nodes),
         )
-        for each in shown
+        for each in first_findings
     ]
-    return FindingBlocks(blocks, len(found) - len(shown))
+    return FindingBlocks(blocks, len(findings) - len(first_findings))
 
 
 def get_event_heading(event: Event) -> str:

@@ -31,7 +31,7 @@ CSV_TITLES = ("Project", "Ahead", "Decided forecasts", "Right", "Share of right 
 def calibration(request: Request) -> HttpResponse:
     """Show how right the forecasts were for projects whose workloads the reader may see."""
     project, horizon = _find_project(request), _find_horizon(request)
-    found = queries.load_calibration(_filter_records(request, project, horizon), timezone.now())
+    summary = queries.load_calibration(_filter_records(request, project, horizon), timezone.now())
     return render(
         request,
         "forecasts/calibration.html",
@@ -39,8 +39,8 @@ def calibration(request: Request) -> HttpResponse:
             "project": project,
             "horizon": horizon,
             "horizons": list(Horizon),
-            "found": found,
-            "picture": build_reliability_picture(found),
+            "found": summary,
+            "picture": build_reliability_picture(summary),
             "days": WINDOW.days,
             "least": LEAST_RECORD,
             **build_empty_state(

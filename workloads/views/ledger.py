@@ -117,11 +117,12 @@ def _build_listing(
     size = pagination.PAGE_SIZE
     groups = ledger.load_groups(rows, grouping, sort=sort, offset=offset, limit=size + 1)
     table = build_table(grouping, total)
-    asked = {name for each in request.GET.getlist("column") for name in each.split(",")}
+    column_names = {name for each in request.GET.getlist("column") for name in each.split(",")}
     columns = [
         column
         for column in table.columns
-        if column is table.columns[0] or (column.name in asked if asked else not column.is_extra)
+        if column is table.columns[0]
+        or (column.name in column_names if column_names else not column.is_extra)
     ]
     return Listing(
         table,

@@ -246,21 +246,21 @@ class _ZipSink(io.RawIOBase):
 def _build_viewer(request: Request, pk: uuid.UUID) -> logstream.LogViewer:
     _, choice = logchoice.get_choice(request.user, pk, request.GET)
     text = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
-    given = _parse_given_cursor(text)
-    cursor = None if request.GET.get("quiet") == "1" else _find_cursor(choice.logs, given)
+    received_cursor = _parse_given_cursor(text)
+    cursor = None if request.GET.get("quiet") == "1" else _find_cursor(choice.logs, received_cursor)
     # Whoever has a place in a log was told whose it is; of those that came since then nobody was.
     viewer = logstream.LogViewer(
         request.user,
         choice,
         cursor=cursor,
-        known=given,
+        known_logs=received_cursor,
         pane=_is_pane(request.GET),
     )
     close_old_connections()
     return viewer
 
 
-def _find_cursor(logs: Sequence[Log], given: Cursor) -> Cursor:
+def _find_cursor(logs: Sequence[Log], received_cursor: Cursor) -> Cursor:
     """Return the received cursor at beginnings of lines.
 
     Ended logs that were read to their end are not opened: an object store may have them, and who
@@ -269,10 +269,10 @@ def _find_cursor(logs: Sequence[Log], given: Cursor) -> Cursor:
     read = {
         log.pk: log.size
         for log in logs
-        if log.state == Log.State.COMPLETE and given.get(log.pk) == log.size
+        if log.state == Log.State.COMPLETE and received_cursor.get(log.pk) == log.size
     }
     with remote_logs.open_local_logs([log for log in logs if log.pk not in read]) as others:
-        return windows.align_cursor(others, given) | read
+        return windows.align_cursor(others, received_cursor) | read
 
 
 def _build_state(request: Request, workload: Workload, choice: LogChoice) -> loglines.Item:

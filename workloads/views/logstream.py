@@ -26,7 +26,7 @@ HEARTBEAT_SECONDS = 15.0
 class LogViewer:
     """A viewer of chosen logs.
 
-    `known` are the logs whose pods they were told; with `cursor` None they want no lines.
+    `known_logs` are the logs whose pods they were told; with `cursor` None they want no lines.
     """
 
     def __init__(
@@ -35,14 +35,14 @@ class LogViewer:
         choice: LogChoice,
         *,
         cursor: Cursor | None,
-        known: Collection[int] = (),
+        known_logs: Collection[int] = (),
         pane: bool = False,
     ) -> None:
         self.user = user
         self.choice = choice
         self.is_over = False
         self._cursor = cursor
-        self._known_logs = set(known)
+        self._known_logs = set(known_logs)
         self._has_sent_gaps = False
         self._reporter = logstate.StateReporter(user, choice, pane=pane)
 

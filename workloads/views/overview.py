@@ -39,11 +39,14 @@ def overview(request: Request) -> HttpResponse:
     }
     if sight.sees_nodes:
         clusters = [each.pk for each in sight.clusters]
-        held, away = waiting.load_gpu_holdings(clusters), figures.load_unavailable_gpus(clusters)
+        holdings, away = (
+            waiting.load_gpu_holdings(clusters),
+            figures.load_unavailable_gpus(clusters),
+        )
         context |= {
-            "machines": figures.load_node_totals(clusters, held, away),
+            "machines": figures.load_node_totals(clusters, holdings, away),
             "clusters": sight.clusters,
-            "holders": gpu_holders.load_holders(clusters, sight.workloads, held, away),
+            "holders": gpu_holders.load_holders(clusters, sight.workloads, holdings, away),
         }
     if sight.sees_workloads:
         context |= _build_workloads_context(request, sight)

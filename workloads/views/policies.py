@@ -94,17 +94,17 @@ def build_lines(merged: MergedPolicies) -> Sequence[PolicyLine]:
 
 
 def _build_line(limits: AnyLimits, conflicts: Sequence[str]) -> PolicyLine:
-    field, given = limits.field, limits.fallback
+    field, fallback = limits.field, limits.fallback
     allowed = limits.range_words
     if isinstance(limits, FieldLimits) and limits.required:
         allowed = ", ".join(filter(None, (allowed, "must be given")))
     is_locked = isinstance(limits, FieldLimits) and limits.locked is not None
-    sources = tuple(dict.fromkeys((*limits.sources, *(given.sources if given else ()))))
+    sources = tuple(dict.fromkeys((*limits.sources, *(fallback.sources if fallback else ()))))
     return PolicyLine(
         field.section,
         field.label,
         allowed,
-        field.kind.describe(given.value) if given else "",
+        field.kind.describe(fallback.value) if fallback else "",
         is_locked,
         sources,
         conflicts,

@@ -38,13 +38,13 @@ def save_view(request: Request) -> HttpResponse:
     """Save what the table of the address shows as a new view."""
     form = SavedViewForm(request.POST or None, initial=_build_initial(request))
     if request.method == "POST" and form.is_valid():
-        given = form.cleaned_data
+        values = form.cleaned_data
         try:
             view = saved_views.create_view(
                 request.user,
-                name=given["name"],
-                query=_clean_query(request, given["query"]),
-                is_default=given["is_default"],
+                name=values["name"],
+                query=_clean_query(request, values["query"]),
+                is_default=values["is_default"],
             )
             return redirect_with_message(
                 request, build_view_address(view), f"View {view.name} is saved."
@@ -67,13 +67,13 @@ def edit_view(request: Request, view_id: uuid.UUID) -> HttpResponse:
     initial = _build_initial(request) | {"name": view.name, "is_default": view.is_default}
     form = SavedViewChangeForm(request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():
-        given = form.cleaned_data
+        values = form.cleaned_data
         try:
             saved_views.change_view(
                 view,
-                name=given["name"],
-                is_default=given["is_default"],
-                query=_clean_query(request, given["query"]) if given["replace"] else "",
+                name=values["name"],
+                is_default=values["is_default"],
+                query=_clean_query(request, values["query"]) if values["replace"] else "",
             )
             return redirect_with_message(
                 request, build_view_address(view), f"View {view.name} is saved."

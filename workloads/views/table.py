@@ -77,19 +77,19 @@ def _build_context(request: Request, listing: tables.Listing) -> dict[str, Any]:
     parameters = listing.selection.list_parameters()
     # Nothing can be done to what is deleted.
     columns = listing.columns if deleted else [CHECKBOX, *listing.columns]
-    here, query = reverse("workloads"), [*parameters, *([("sort", sort)] if sort else [])]
+    address, query = reverse("workloads"), [*parameters, *([("sort", sort)] if sort else [])]
     return {
         "rows": rendering.render_rows(listing.rows, columns),
         "deleted": deleted,
         "sort": sort,
         "parameters": parameters,
         "view": view,
-        "all_rows": f"{here}?{VIEW}={NO_VIEW}",
+        "all_rows": f"{address}?{VIEW}={NO_VIEW}",
         "query": urlencode(query),
         "file_query": urlencode([*query, *_list_column_parameters(listing)]),
         "chips": _list_chips(listing, view),
         "page_size": pagination.PAGE_SIZE,
-        "without_filters": f"{here}?{DELETED}=1" if deleted else f"{here}?{VIEW}={NO_VIEW}",
+        "without_filters": f"{address}?{DELETED}=1" if deleted else f"{address}?{VIEW}={NO_VIEW}",
         "deleted_days": f"{settings.OPTIONS.deleted_days:g}",
         "may_submit": user.rights.may_anywhere(Permission(Entity.WORKLOADS, Verb.CREATE)),
         "may_not": find_disabled_button(

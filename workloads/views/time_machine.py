@@ -108,19 +108,21 @@ def _load_past(
 def _build_view(past: PastState, place: Place, user: User) -> dict[str, Any]:
     sight = load_sight(user)
     view = build_past_view(past.state, sight, place.focus, MOST_SHOWN)
-    asked = place.focus.workload
+    workload_id = place.focus.workload
     return {
         "view": view,
         "kept": _list_kept(view, user),
-        "row": None if asked is None else find_past_row(past.state, sight, asked),
+        "row": None if workload_id is None else find_past_row(past.state, sight, workload_id),
     }
 
 
 def _list_kept(view: PastView, user: User) -> set[uuid.UUID]:
     """Return which of the shown workloads still have a page. One query."""
-    shown = {each.id for rows in (view.waiting, view.running) for each in rows.rows}
-    shown |= {part.workload for node in view.nodes for part in node.parts if part.workload}
-    return set(Workload.objects.visible_to(user).filter(pk__in=shown).values_list("pk", flat=True))
+    workload_ids = {each.id for rows in (view.waiting, view.running) for each in rows.rows}
+    workload_ids |= {part.workload for node in view.nodes for part in node.parts if part.workload}
+    return set(
+        Workload.objects.visible_to(user).filter(pk__in=workload_ids).values_list("pk", flat=True)
+    )
 
 
 def _build_steps(place: Place, at: datetime, bounds: RecordBounds, sign: int) -> list[StepLink]:

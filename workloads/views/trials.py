@@ -113,11 +113,11 @@ def _render_form(request: Request, cluster: Cluster, form: TrialForm, refusal: s
 @never_cache
 def trial(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Show a trial: what is changed, and what came out as soon as it is done."""
-    found = trial_requests.get_trial(request.user, pk)
-    changes = decode_changes(found.changes)
-    context: dict[str, Any] = {"trial": found, "changes": changes, "days": TRIAL_WINDOW.days}
-    if found.result:
-        result = decode_result(found.result)
+    quota_trial = trial_requests.get_trial(request.user, pk)
+    changes = decode_changes(quota_trial.changes)
+    context: dict[str, Any] = {"trial": quota_trial, "changes": changes, "days": TRIAL_WINDOW.days}
+    if quota_trial.result:
+        result = decode_result(quota_trial.result)
         context |= {
             "result": result,
             "picture": build_trial_picture(result),
@@ -135,7 +135,7 @@ def _list_rows(result: TrialResult) -> list[tuple[Any, str]]:
 @require_POST
 def trial_cancel(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Cancel a trial that is not done yet."""
-    found = trial_requests.get_trial(request.user, pk)
-    is_cancelled = trial_requests.cancel_trial(request.user, found)
+    quota_trial = trial_requests.get_trial(request.user, pk)
+    is_cancelled = trial_requests.cancel_trial(request.user, quota_trial)
     words = "The trial is cancelled." if is_cancelled else "The trial was done already."
-    return redirect_with_message(request, reverse("quota-trial", args=[found.pk]), words)
+    return redirect_with_message(request, reverse("quota-trial", args=[quota_trial.pk]), words)

@@ -115,8 +115,10 @@ def _bind_form(filling: WizardDraft, form: type[AssetForm], data: TypedValues) -
     assert filling.project is not None
     framework = filling.start.chosen_framework
     serves = f"{filling.start.chosen_architecture.value}:{framework.value if framework else ''}"
-    given = data | ({"serves": [serves]} if form.kind == ENVIRONMENT.key else {})
-    return form(given, scopes=_list_scopes(filling, form), by=filling.user, auto_id="asset_%s")
+    form_values = data | ({"serves": [serves]} if form.kind == ENVIRONMENT.key else {})
+    return form(
+        form_values, scopes=_list_scopes(filling, form), by=filling.user, auto_id="asset_%s"
+    )
 
 
 def _list_scopes(filling: WizardDraft, form: type[AssetForm]) -> Sequence[ScopeChoice]:

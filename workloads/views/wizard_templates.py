@@ -153,9 +153,11 @@ def _build_form(
 def _build_initial_values(request: Request, filling: WizardDraft) -> dict[str, list[str]]:
     making = filling.new_template or {}
     offered = choices_of(request.user, TEMPLATE)
-    here = str(project_scope(filling.project)) if filling.project else ""
+    draft_scope = str(project_scope(filling.project)) if filling.project else ""
     first = next((str(scope) for scope, _ in offered), "")
-    scope = making.get("scope") or (here if here and offered.find(here) else first)
+    scope = making.get("scope") or (
+        draft_scope if draft_scope and offered.find(draft_scope) else first
+    )
     locked = making.get("locked", filling.template.locked if filling.template else ())
     return build_template_values(
         making.get("name", ""), making.get("description", ""), scope, locked

@@ -115,15 +115,15 @@ def _describe_command(command: click.Command, path: str) -> Iterator[str]:
     yield f"\n### {path}\n"
     yield f"{_read_help(command)}\n"
     yield f"`{_read_usage(command, context)}`"
-    shown = [
+    option_rows = [
         (", ".join([*option.opts, *option.secondary_opts]), option.help or "")
         for option in command.params
         if isinstance(option, click.Option)
         if not option.hidden and not is_field_option(option)
     ]
-    if shown:
+    if option_rows:
         yield "\n| option | meaning |\n|---|---|"
-        for flags, text in shown:
+        for flags, text in option_rows:
             yield f"| `{flags}` | {_escape(text)} |"
 
 

@@ -9,8 +9,14 @@ from urllib.parse import quote, urlencode
 
 from muster_cli import VERSION, credentials
 from muster_cli.credentials import Secret, StoredToken
-from muster_cli.errors import TEMPORARY_STATUSES, NotSignedIn, Refused, Unreachable
-from muster_cli.http_client import VERSION_HEADER, Answer, HttpClient
+from muster_cli.errors import (
+    TEMPORARY_STATUSES,
+    ForeignRefusal,
+    NotSignedIn,
+    Refused,
+    Unreachable,
+)
+from muster_cli.http_client import FOREIGN_HINT, VERSION_HEADER, Answer, HttpClient
 from muster_cli.routes import CREATE_TOKEN, Route
 from muster_cli.settings import Settings
 
@@ -102,9 +108,9 @@ class Session:
         **arguments: str,
     ) -> Iterator[dict[str, Any]]:
         """Yield the items of a list page by page, at most `limit`; `name` is "" for an array."""
-        offset, left = 0, limit
-        while left is None or left > 0:
-            size = PAGE_ITEMS if left is None else min(left, PAGE_ITEMS)
+        offset, remaining = 0, limit
+        while remaining is None or remaining > 0:
+            size = PAGE_ITEMS if remaining is None else min(remaining, PAGE_ITEMS)
             page = {**(query or {}), "limit": size, **({"offset": offset} if offset else {})}
             answer = self.request(route, query=page, patience=patience, **arguments)
             value = answer.parse()
@@ -112,9 +118,9 @@ class Session:
             if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
                 raise self._build_misunderstanding(answer, route, arguments)
             # A list that knows no pages answers with all that there are.
-            items = items if left is None else items[:left]
+            items = items if remaining is None else items[:remaining]
             yield from items
-            left = None if left is None else left - len(items)
+            remaining = None if remaining is None else remaining - len(items)
             following = (
                 answer.headers.get(NEXT_HEADER) if isinstance(value, list) else value.get("next")
             )
@@ -183,8 +189,7 @@ class Session:
             answer.status,
             f"The answer of {self.settings.server}{build_target(route, None, arguments)} is not "
             "understood: it has not the shape of Muster's.",
-            hint="Look whether this is the address of Muster (`muster config list`), and whether a "
-            "proxy before it changes answers.",
+            hint=FOREIGN_HINT,
         )
 
     def _build_refusal(self, answer: Answer) -> Refused:
@@ -283,12 +288,12 @@ def _parse_version(text: str) -> tuple[int, ...]:
 def build_target(route: Route, query: Query | None, arguments: Mapping[str, str]) -> str:
     """Return the path of a route with its arguments and query."""
     path = route.path.format(**{name: quote(value, safe="") for name, value in arguments.items()})
-    given = {
+    parameters = {
         name: str(value).lower() if isinstance(value, bool) else value
         for name, value in (query or {}).items()
         if value is not None
     }
-    return f"{path}?{urlencode(given, doseq=True)}" if given else path
+    return f"{path}?{urlencode(parameters, doseq=True)}" if parameters else path
 
 
 def build_refusal(answer: Answer) -> Refused:
@@ -306,7 +311,11 @@ def build_refusal(answer: Answer) -> Refused:
     except Refused:
         body = None
     if not isinstance(body, dict) or not isinstance(body.get("message"), str):
-        return Refused(answer.status, f"The server answered with status {answer.status}.", (), hint)
+        if 401 < answer.status < 500:
+            hint = FOREIGN_HINT
+        return ForeignRefusal(
+            answer.status, f"The server answered with status {answer.status}.", hint
+        )
     details = [
         (str(each.get("field") or ""), str(each.get("message") or ""))
         for each in _list_dicts(body.get("details"))

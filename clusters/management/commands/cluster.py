@@ -34,13 +34,15 @@ class Command(BaseCommand):
                 else Path(options["kubeconfig"]).read_text()
             )
             # What an old key encrypted is of no interest: the new credentials stand in its place.
-            known = Cluster.objects.there().filter(name=options["name"]).defer("kubeconfig").first()
-            if known is None:
-                known = actions.register(
+            cluster = (
+                Cluster.objects.there().filter(name=options["name"]).defer("kubeconfig").first()
+            )
+            if cluster is None:
+                cluster = actions.register(
                     ClusterForm.base_fields["name"].clean(options["name"]), text
                 )
             else:
-                actions.reconnect(known, text)
+                actions.reconnect(cluster, text)
         except ValidationError as refusal:
             raise CommandError(
                 f"The name cannot be used. {' '.join(refusal.messages)}"
@@ -48,16 +50,16 @@ class Command(BaseCommand):
         except (OSError, UnicodeDecodeError, UserError) as refusal:
             raise CommandError(str(refusal)) from refusal
         # A refusal is shown at once, to the person who waits for it.
-        tasks.heartbeat(str(known.pk), tasks.REFUSAL_RECHECKS)
-        known = Cluster.objects.defer("kubeconfig").get(pk=known.pk)
-        if known.unreachable_since is not None:
+        tasks.heartbeat(str(cluster.pk), tasks.REFUSAL_RECHECKS)
+        cluster = Cluster.objects.defer("kubeconfig").get(pk=cluster.pk)
+        if cluster.unreachable_since is not None:
             raise CommandError(
-                f"{known.name} is registered, but it does not answer: {known.trouble}"
+                f"{cluster.name} is registered, but it does not answer: {cluster.trouble}"
             )
-        twins = cluster_twins.find_twins(known, Cluster.objects.there())
+        twins = cluster_twins.find_twins(cluster, Cluster.objects.there())
         if warning := cluster_twins.describe_twins(twins):
             self.stderr.write(self.style.WARNING(warning))
         self.stdout.write(
-            f"{known.name} at {known.server} answers (Kubernetes {known.version}). Make a "
+            f"{cluster.name} at {cluster.server} answers (Kubernetes {cluster.version}). Make a "
             "project on it to use it."
         )

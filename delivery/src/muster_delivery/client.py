@@ -171,10 +171,10 @@ class _Connection(threading.Thread):
 
     def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
-        while not self._is_closed and (left := deadline - time.monotonic()) > 0:
+        while not self._is_closed and (seconds_left := deadline - time.monotonic()) > 0:
             poller = zmq.Poller()
             poller.register(self._wake_up.reader, zmq.POLLIN)
-            if poller.poll(int(left * 1000) + 1):
+            if poller.poll(int(seconds_left * 1000) + 1):
                 self._wake_up.clear()
 
     def _converse(self, dealer: zmq.Socket[bytes]) -> bool:
@@ -206,8 +206,8 @@ class _Connection(threading.Thread):
     ) -> Session | None:
         deadline = time.monotonic() + HANDSHAKE_MS / 1000
         poller = self._build_poller(dealer, monitor)
-        while not self._is_closed and (left := deadline - time.monotonic()) > 0:
-            ready = dict(poller.poll(int(left * 1000) + 1))
+        while not self._is_closed and (seconds_left := deadline - time.monotonic()) > 0:
+            ready = dict(poller.poll(int(seconds_left * 1000) + 1))
             if self._wake_up.reader.fileno() in ready:
                 self._wake_up.clear()
             if dealer in ready:
@@ -310,8 +310,8 @@ def _connect(dealer: zmq.Socket[bytes], address: tuple[str, int]) -> bool:
     host, port = address
     try:
         # Looked up here: ZeroMQ would do it on the thread that moves the data.
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
         return False
-    dealer.connect(build_endpoint((str(found[0][4][0]), port)))
+    dealer.connect(build_endpoint((str(addresses[0][4][0]), port)))
     return True

@@ -94,11 +94,11 @@ class Fetcher(ABC):
                     return batch
                 if self.is_over():
                     raise EpochOver
-                left = deadline - time.monotonic()
-                if left <= 0:
+                seconds_left = deadline - time.monotonic()
+                if seconds_left <= 0:
                     self.hedge()
                     return None
-                self.links.changed.wait(left)
+                self.links.changed.wait(seconds_left)
 
     @property
     def depth(self) -> int:

@@ -86,8 +86,8 @@ class IndexedFetcher(Fetcher):
         self.dispatch()
 
     def remove_worker(self, worker: int) -> None:
-        kept = [position for position, keeper in self._kept.items() if keeper == worker]
-        for position in kept:
+        positions = [position for position, keeper in self._kept.items() if keeper == worker]
+        for position in positions:
             del self._kept[position]
             heapq.heappush(self._returned, position)
         for number, request in list(self._requests.items()):

@@ -38,10 +38,10 @@ def choose_listening_address(host: str, port: int) -> tuple[str, int]:
     return ("::" if is_only_v6 else "0.0.0.0"), port  # noqa: S104
 
 
-def choose_memory_bound(given: str = "") -> int:
+def choose_memory_bound(override: str = "") -> int:
     """Return how many bytes of batches a data worker keeps in memory; a person's number wins."""
-    if given.isdigit():
-        return int(given)
+    if override.isdigit():
+        return int(override)
     for path in MEMORY_LIMITS:
         try:
             limit = int(path.read_text())

@@ -87,8 +87,8 @@ class StreamFetcher(Fetcher):
             if course.owner == worker:
                 course.owner = None
                 course.requested.clear()
-        gone = [number for number, (_, _, owner) in self._requests.items() if owner == worker]
-        for number in gone:
+        numbers = [number for number, (_, _, owner) in self._requests.items() if owner == worker]
+        for number in numbers:
             del self._requests[number]
         self.dispatch()
 
@@ -115,7 +115,7 @@ class StreamFetcher(Fetcher):
 
     def _note_end(self, course: ShardCourse, place: int) -> None:
         course.end = place if course.end is None else min(course.end, place)
-        if any(here >= course.end for here in course.here):
+        if any(position >= course.end for position in course.here):
             self.error = DeliveryError(
                 "a stream ended earlier when it was read again: a data worker can take over only "
                 "what is the same each time it is read"

@@ -112,10 +112,12 @@ class _Encoder:
         if numpy is not None and type(value) is numpy.ndarray and value.dtype.kind in "biufcSUmM":  # type: ignore[attr-defined]
             array: Any = value
             order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-            whole = array if order == "F" else numpy.ascontiguousarray(array)
+            contiguous = array if order == "F" else numpy.ascontiguousarray(array)
             # As bytes: datetimes have no buffer.
             view = (
-                memoryview(whole.reshape(-1, order=order).view(numpy.uint8)) if whole.size else b""
+                memoryview(contiguous.reshape(-1, order=order).view(numpy.uint8))
+                if contiguous.size
+                else b""
             )
             return ["a", array.dtype.str, list(array.shape), order, self.add_buffer(view)]
         return None

@@ -178,10 +178,10 @@ class DataWorker:
                 return False
             reply.send(self._build_answer("kept"), ())
             return True
-        kept = self._shelf.take(key)
-        if kept is None:
+        batch = self._shelf.take(key)
+        if batch is None:
             return False
-        frames, elements = kept
+        frames, elements = batch
         reply.send(self._build_answer("batch", elements=elements), frames)
         return True
 

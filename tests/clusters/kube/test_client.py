@@ -126,17 +126,17 @@ def test_no_proxy_comes_between_us_and_this_machine(monkeypatch: pytest.MonkeyPa
 
 def test_a_wait_can_be_ended_by_another_thread() -> None:
     with FaultServer(Exchange.silence) as server, Client(server.access) as client:
-        held = Cancellation()
+        cancellation = Cancellation()
 
         def cut() -> None:
             server.wait_for(1)
-            held.cancel()
+            cancellation.cancel()
 
         thread = threading.Thread(target=cut)
         thread.start()
         began = time.monotonic()
         with pytest.raises(Unavailable):
-            calls.list_page(client, PODS, cancellation=held)
+            calls.list_page(client, PODS, cancellation=cancellation)
         thread.join()
         assert time.monotonic() - began < 5
 
@@ -200,14 +200,14 @@ def test_a_log_breaks_off_or_is_silent_for_too_long() -> None:
 
     with FaultServer(broken, quiet) as server, Client(server.access) as client:
         for text in ("broke off", "in time"):
-            seen = b""
+            content = b""
             with (
                 calls.open_log(client, "team-a", "p", follow=True, silence_timeout=0.5) as stream,
                 pytest.raises(Unavailable, match=text),
             ):
                 for chunk in stream:
-                    seen += chunk
-            assert seen == b"one\ntwo\n"
+                    content += chunk
+            assert content == b"one\ntwo\n"
 
 
 def test_an_old_server_is_asked_version_by_version() -> None:
@@ -301,9 +301,9 @@ def test_the_patience_that_a_cluster_asks_for_is_had_and_no_burst_comes_after_it
 ) -> None:
     pace = RateLimiter(rate=10, burst=5, clock=clock)
     pace.pause(30)
-    with pytest.raises(Unavailable, match="asked for patience") as held:
+    with pytest.raises(Unavailable, match="asked for patience") as error:
         pace.reserve_turn(10)
-    assert held.value.retry_after == pytest.approx(30)
+    assert error.value.retry_after == pytest.approx(30)
     clock.now = 25.0
     assert [pace.reserve_turn(10) for _ in range(3)] == pytest.approx([5.0, 5.1, 5.2])
 
@@ -317,11 +317,11 @@ def test_no_cluster_silences_us_for_longer_than_two_minutes(clock: Clock) -> Non
 def test_a_clock_that_is_off_is_told_from_answers_that_take_their_time() -> None:
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
     skew = ClockSkew(clock=now.timestamp)
-    told = {}
+    offsets = {}
     for seconds in (0, 40, 10_800, 10_830, 10_790, -7_200, 5):
         skew.record_date(email.utils.format_datetime(now + timedelta(seconds=seconds), usegmt=True))
-        told[seconds] = skew.offset.total_seconds()
-    assert told == {
+        offsets[seconds] = skew.offset.total_seconds()
+    assert offsets == {
         0: 0,
         40: 0,
         10_800: 10_800,

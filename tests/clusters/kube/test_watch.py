@@ -34,12 +34,14 @@ def apply_configmap(
 def test_a_listing_comes_first_and_then_every_change(client: Client, namespace: str) -> None:
     apply_configmap(client, "a", namespace=namespace)
     with Following(client, CONFIGMAPS, namespace=namespace, labels=LABELS) as following:
-        following.wait_for(lambda seen: any(isinstance(item, Bookmark) for item in seen.items))
+        following.wait_for(
+            lambda follower: any(isinstance(item, Bookmark) for item in follower.items)
+        )
         apply_configmap(client, "b", namespace=namespace)
         apply_configmap(client, "a", "2", namespace=namespace)
         calls.delete(client, CONFIGMAPS, "b", namespace=namespace)
-        following.wait_for(lambda seen: "-b" in seen.summary)
-        assert [told for told in following.summary if not told.startswith("@")] == [
+        following.wait_for(lambda follower: "-b" in follower.summary)
+        assert [entry for entry in following.summary if not entry.startswith("@")] == [
             "[a]",
             "+b",
             "~a",
@@ -77,17 +79,19 @@ def test_a_listing_takes_as_many_pages_as_it_needs(client: Client, namespace: st
     for n in range(5):
         apply_configmap(client, f"m{n}", namespace=namespace)
     with Following(client, CONFIGMAPS, namespace=namespace, labels=LABELS, page=2) as following:
-        following.wait_for(lambda seen: seen.summary[:1] == ["[m0 m1 m2 m3 m4]"])
+        following.wait_for(lambda follower: follower.summary[:1] == ["[m0 m1 m2 m3 m4]"])
 
 
 def test_a_watch_that_ends_in_silence_goes_on_without_a_new_listing(
     client: Client, namespace: str
 ) -> None:
     with Following(client, CONFIGMAPS, namespace=namespace, labels=LABELS) as following:
-        following.wait_for(lambda seen: sum(isinstance(item, Bookmark) for item in seen.items) >= 3)
+        following.wait_for(
+            lambda follower: sum(isinstance(item, Bookmark) for item in follower.items) >= 3
+        )
         apply_configmap(client, "a", namespace=namespace)
-        following.wait_for(lambda seen: "+a" in seen.summary)
-        assert [told for told in following.summary if not told.startswith("@")] == ["[]", "+a"]
+        following.wait_for(lambda follower: "+a" in follower.summary)
+        assert [entry for entry in following.summary if not entry.startswith("@")] == ["[]", "+a"]
 
 
 def test_it_stops_at_once_and_leaves_no_thread_behind(client: Client, namespace: str) -> None:
@@ -95,7 +99,7 @@ def test_it_stops_at_once_and_leaves_no_thread_behind(client: Client, namespace:
     with Following(
         client, CONFIGMAPS, namespace=namespace, patience=watch.WatchTimings()
     ) as following:
-        following.wait_for(lambda seen: len(seen.items) >= 2)
+        following.wait_for(lambda follower: len(follower.items) >= 2)
     assert following.stopped_in < 1.0
     assert threading.active_count() == before
 
@@ -108,16 +112,18 @@ def test_what_happens_while_the_server_is_away_is_made_up_for(tmp_path: Path) ->
         apply_configmap(client, "a")
         apply_configmap(client, "b")
         with Following(client, CONFIGMAPS, namespace="default", labels=LABELS) as following:
-            following.wait_for(lambda seen: "[a b]" in seen.summary)
+            following.wait_for(lambda follower: "[a b]" in follower.summary)
             before = time.time()
             cluster.kill()
-            lost = following.wait_for(lambda seen: seen.failures)
+            lost = following.wait_for(lambda follower: follower.failures)
             assert abs(lost[0].since.timestamp() - before) < 5
             cluster.start()
             with Client(client.access) as other:
                 calls.delete(other, CONFIGMAPS, "a", namespace="default")
                 apply_configmap(other, "c")
-            following.wait_for(lambda seen: "+c" in seen.summary or "[b c]" in seen.summary)
+            following.wait_for(
+                lambda follower: "+c" in follower.summary or "[b c]" in follower.summary
+            )
             assert "-a" in following.summary or "[b c]" in following.summary
 
 
@@ -127,12 +133,14 @@ def test_a_server_that_came_back_from_an_older_state_is_listed_again(tmp_path: P
         for n in range(60):
             apply_configmap(client, "a", str(n))
         with Following(client, CONFIGMAPS, namespace="default", labels=LABELS) as following:
-            following.wait_for(lambda seen: "[a]" in seen.summary)
+            following.wait_for(lambda follower: "[a]" in follower.summary)
             new.stop()
             old.port = new.port
             # The same cluster as its clients see it, with the data of another time.
             shutil.copytree(new.data / "pki", old.data / "pki")
             with old:
-                following.wait_for(lambda seen: "[]" in seen.summary)
+                following.wait_for(lambda follower: "[]" in follower.summary)
                 apply_configmap(client, "z")
-                following.wait_for(lambda seen: "+z" in seen.summary or "[z]" in seen.summary)
+                following.wait_for(
+                    lambda follower: "+z" in follower.summary or "[z]" in follower.summary
+                )

@@ -43,7 +43,7 @@ def follow_steps(
         Client(server.access, timeouts=Timeouts(0.5, 0.5, 2.0)) as client,
     ):
         with Following(client, patience=patience) as following:
-            following.wait_for(lambda seen: until in seen.summary)
+            following.wait_for(lambda follower: until in follower.summary)
         return following.summary, server, following
 
 
@@ -67,28 +67,28 @@ def test_a_watch_asks_for_bookmarks_and_an_end() -> None:
 
 
 def test_a_bookmark_moves_the_version_on() -> None:
-    said, server, _ = follow_steps(
+    summary, server, _ = follow_steps(
         listing(5),
         watching(frame("BOOKMARK", "", 9), then=end_watch),
         watching(frame("ADDED", "a", 10)),
         until="+a",
     )
-    assert said == ["[]", "@5", "@9", "@9", "+a"]
+    assert summary == ["[]", "@5", "@9", "@9", "+a"]
     assert versions(server) == ["list", "5", "9"]
 
 
 def test_a_refused_version_means_a_new_listing() -> None:
-    said, _, _ = follow_steps(
+    summary, _, _ = follow_steps(
         listing(5, "a"), refusal(410, "Expired"), listing(9, "b"), watching(), until="@9"
     )
-    assert said == ["[a]", "[b]", "@9"]
+    assert summary == ["[a]", "[b]", "@9"]
 
 
 def test_a_version_refused_within_the_watch_means_a_new_listing() -> None:
-    said, _, _ = follow_steps(
+    summary, _, _ = follow_steps(
         listing(5, "a"), watching(EXPIRED), listing(9, "b"), watching(), until="@9"
     )
-    assert said == ["[a]", "@5", "[b]", "@9"]
+    assert summary == ["[a]", "@5", "[b]", "@9"]
 
 
 def test_a_server_that_always_forgets_is_not_asked_without_a_pause() -> None:
@@ -100,8 +100,8 @@ def test_a_server_that_always_forgets_is_not_asked_without_a_pause() -> None:
         listing(9, "a"),
         watching(),
     )
-    said, _, following = follow_steps(*script, until="@9")
-    assert said == ["[]", "[]", "lost", "[a]", "@9"]
+    summary, _, following = follow_steps(*script, until="@9")
+    assert summary == ["[]", "[]", "lost", "[a]", "@9"]
     assert isinstance(following.failures[0].error, Expired)
 
 
@@ -125,18 +125,20 @@ def test_a_reset_in_the_middle_of_a_change_loses_nothing() -> None:
         Client(server.access) as client,
         Following(client, patience=QUICK_TIMINGS) as following,
     ):
-        following.wait_for(lambda seen: "~a" in seen.summary)
+        following.wait_for(lambda follower: "~a" in follower.summary)
         seen_first.set()
-        following.wait_for(lambda seen: seen.summary == ["[a]", "@5", "~a", "lost", "@6", "~a"])
+        following.wait_for(
+            lambda follower: follower.summary == ["[a]", "@5", "~a", "lost", "@6", "~a"]
+        )
         assert versions(server) == ["list", "5", "check", "6"]
 
 
 def test_a_watch_that_ends_in_the_middle_of_a_change_is_lost_and_taken_up_again() -> None:
     whole = frame("ADDED", "a", 6)
-    said, _, _ = follow_steps(
+    summary, _, _ = follow_steps(
         listing(5), watching(whole[:30], then=end_watch), listing(6), watching(whole), until="+a"
     )
-    assert said == ["[]", "@5", "lost", "@5", "+a"]
+    assert summary == ["[]", "@5", "lost", "@5", "+a"]
 
 
 @pytest.mark.parametrize(
@@ -157,8 +159,8 @@ def test_a_line_that_is_no_change_is_asked_for_again(garbage: bytes) -> None:
         listing(6),
         watching(frame("ADDED", "a", 6)),
     )
-    said, server, _ = follow_steps(*script, until="+a")
-    assert said == ["[]", "@5", "lost", "@5", "+a"]
+    summary, server, _ = follow_steps(*script, until="+a")
+    assert summary == ["[]", "@5", "lost", "@5", "+a"]
     assert versions(server) == ["list", "5", "check", "5"]
 
 
@@ -174,36 +176,36 @@ def test_a_version_from_which_no_watch_works_is_given_up() -> None:
         listing(9, "b"),
         watching(),
     ]
-    said, server, _ = follow_steps(*script, until="@9")
-    assert said == ["[a]", "lost", "lost", "lost", "[b]", "@9"]
+    summary, server, _ = follow_steps(*script, until="@9")
+    assert summary == ["[a]", "lost", "lost", "lost", "[b]", "@9"]
     assert versions(server) == ["list", "5", "check", "5", "check", "5", "list", "9"]
 
 
 def test_a_frame_in_two_pieces_is_one_and_several_in_one_piece_are_several() -> None:
     one, two, three = frame("ADDED", "a", 6), frame("ADDED", "b", 7), frame("ADDED", "c", 8)
-    said, _, _ = follow_steps(
+    summary, _, _ = follow_steps(
         listing(5), watching(one[:17], one[17:] + two + b"\r\n\n" + three), until="+c"
     )
-    assert said == ["[]", "@5", "+a", "+b", "+c"]
+    assert summary == ["[]", "@5", "+a", "+b", "+c"]
 
 
 def test_repeated_and_reordered_frames_are_passed_on_and_move_nothing_back() -> None:
     frames_out_of_order = [frame("ADDED", "a", 8), frame("ADDED", "a", 8), frame("ADDED", "b", 7)]
-    said, server, _ = follow_steps(
+    summary, server, _ = follow_steps(
         listing(5),
         watching(*frames_out_of_order, then=end_watch),
         watching(frame("BOOKMARK", "", 9)),
         until="@9",
     )
-    assert said == ["[]", "@5", "+a", "+a", "+b", "@8", "@9"]
+    assert summary == ["[]", "@5", "+a", "+a", "+b", "@8", "@9"]
     assert versions(server)[-1] == "8"
 
 
 def test_an_unknown_type_of_frame_is_passed_over() -> None:
-    said, _, _ = follow_steps(
+    summary, _, _ = follow_steps(
         listing(5), watching(frame("NOVELTY", "x", 6), frame("ADDED", "a", 7)), until="+a"
     )
-    assert said == ["[]", "@5", "+a"]
+    assert summary == ["[]", "@5", "+a"]
 
 
 def test_a_server_that_went_back_in_time_is_listed_again() -> None:
@@ -214,8 +216,8 @@ def test_a_server_that_went_back_in_time_is_listed_again() -> None:
         listing(20, "b"),
         watching(),
     )
-    said, server, _ = follow_steps(*script, until="@20")
-    assert said == ["[a]", "@500", "lost", "[b]", "@20"]
+    summary, server, _ = follow_steps(*script, until="@20")
+    assert summary == ["[a]", "@500", "lost", "[b]", "@20"]
     assert versions(server) == ["list", "500", "check", "list", "20"]
 
 
@@ -227,8 +229,8 @@ def test_a_silent_watch_is_given_up_and_taken_up_from_the_last_version() -> None
         listing(6),
         watching(frame("ADDED", "a", 7)),
     )
-    said, _, following = follow_steps(*script, until="+a", patience=patience)
-    assert said == ["[]", "@5", "@6", "lost", "@6", "+a"]
+    summary, _, following = follow_steps(*script, until="+a", patience=patience)
+    assert summary == ["[]", "@5", "@6", "lost", "@6", "+a"]
     assert "in time" in str(following.failures[0].error)
 
 
@@ -239,7 +241,7 @@ def test_a_half_open_server_is_lost_since_it_was_last_heard() -> None:
         Client(server.access, timeouts=Timeouts(0.5, 0.2, 2.0)) as client,
         Following(client) as following,
     ):
-        following.wait_for(lambda seen: len(seen.failures) >= 3)
+        following.wait_for(lambda follower: len(follower.failures) >= 3)
         assert len({lost.since for lost in following.failures}) == 1
 
 
@@ -264,7 +266,7 @@ def test_a_stop_does_not_wait_for_the_time_a_server_asked_for() -> None:
         Client(server.access) as client,
     ):
         with Following(client) as following:
-            following.wait_for(lambda seen: seen.failures)
+            following.wait_for(lambda follower: follower.failures)
         assert following.stopped_in < 1.0
         assert len(server.requests) == 1
 
@@ -275,22 +277,22 @@ def test_a_storm_of_refusals_is_waited_out() -> None:
         refusal(429, "TooManyRequests"),
         refusal(500, "InternalError"),
     ] * 3
-    said, _, following = follow_steps(*storm, listing(5, "a"), watching(), until="@5")
-    assert said == ["lost"] * 9 + ["[a]", "@5"]
+    summary, _, following = follow_steps(*storm, listing(5, "a"), watching(), until="@5")
+    assert summary == ["lost"] * 9 + ["[a]", "@5"]
     assert {lost.error.status for lost in following.failures} == {503, 429, 500}
 
 
 def test_a_list_cut_off_between_its_pages_begins_anew() -> None:
     page = listing(5, "a", token="t")
-    said, _, _ = follow_steps(
+    summary, _, _ = follow_steps(
         page, Exchange.reset, Exchange.reset, page, listing(5, "b"), watching(), until="@5"
     )
-    assert said == ["lost", "[a b]", "@5"]
+    assert summary == ["lost", "[a b]", "@5"]
 
 
 def test_a_list_that_expires_between_its_pages_is_one_moment_all_the_same() -> None:
     fresh = refusal(410, "Expired", metadata={"continue": "fresh"})
-    said, server, _ = follow_steps(
+    summary, server, _ = follow_steps(
         listing(5, "gone", token="t"),
         fresh,
         listing(9, "a", token="u"),
@@ -298,7 +300,7 @@ def test_a_list_that_expires_between_its_pages_is_one_moment_all_the_same() -> N
         watching(),
         until="@9",
     )
-    assert said == ["[a b]", "@9"]
+    assert summary == ["[a b]", "@9"]
     assert "continue" not in server.requests[2].query
 
 
@@ -314,33 +316,33 @@ def test_bad_credentials_end_the_following() -> None:
 
 
 def test_what_is_forbidden_or_not_served_is_told_and_tried_again() -> None:
-    said, _, following = follow_steps(
+    summary, _, following = follow_steps(
         refusal(403, "Forbidden"),
         answer_plain(404, b"404 page not found\n"),
         listing(5),
         watching(),
         until="@5",
     )
-    assert said == ["lost", "lost", "[]", "@5"]
+    assert summary == ["lost", "lost", "[]", "@5"]
     assert [type(lost.error) for lost in following.failures] == [Rejected, NotServed]
 
 
 def test_a_list_without_a_version_is_no_list() -> None:
-    said, _, _ = follow_steps(
+    summary, _, _ = follow_steps(
         answer_plain(200, b'{"metadata": {}, "items": null}'), listing(5), watching(), until="@5"
     )
-    assert said == ["lost", "[]", "@5"]
+    assert summary == ["lost", "[]", "@5"]
 
 
 def test_watches_that_end_at_once_are_not_begun_without_a_pause() -> None:
-    said, _, following = follow_steps(
+    summary, _, following = follow_steps(
         listing(5),
         watching(then=end_watch),
         listing(5),
         watching(frame("ADDED", "a", 6)),
         until="+a",
     )
-    assert said == ["[]", "@5", "lost", "@5", "+a"]
+    assert summary == ["[]", "@5", "lost", "@5", "+a"]
     assert "at once" in str(following.failures[0].error)
 
 
@@ -359,7 +361,7 @@ def test_an_object_that_the_decoder_refuses_is_named_and_the_others_go_on() -> N
         Client(server.access) as client,
         Following(client, decoder=decoder) as following,
     ):
-        following.wait_for(lambda seen: len(seen.items) >= 4)
+        following.wait_for(lambda follower: len(follower.items) >= 4)
     spoilt = following.items[2]
     assert isinstance(spoilt, UnreadableObject)
     assert (spoilt.type, spoilt.namespace, spoilt.name, spoilt.uid, spoilt.version) == (
@@ -384,8 +386,9 @@ def test_a_cluster_is_never_asked_more_often_than_the_pace_says() -> None:
     ):
         with Following(client) as following:
             following.wait_for(
-                lambda seen: (
-                    "too many requests wait" in " ".join(str(lost.error) for lost in seen.failures)
+                lambda follower: (
+                    "too many requests wait"
+                    in " ".join(str(lost.error) for lost in follower.failures)
                 )
             )
         assert len(server.requests) == 2

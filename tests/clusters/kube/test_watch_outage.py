@@ -64,8 +64,8 @@ class RestartedServer:
 
 
 def has_listed(version: str) -> Callable[[Following], bool]:
-    return lambda seen: any(
-        isinstance(item, Listing) and item.version == version for item in seen.items
+    return lambda follower: any(
+        isinstance(item, Listing) and item.version == version for item in follower.items
     )
 
 
@@ -74,14 +74,14 @@ def follow_all(stack: ExitStack, client: Client) -> list[Following]:
         stack.enter_context(Following(client, each, patience=NEVER_AGAIN)) for each in KINDS
     ]
     for each in followings:
-        each.wait_for(lambda seen: "@5" in seen.summary)
+        each.wait_for(lambda follower: "@5" in follower.summary)
     return followings
 
 
 def grow_backoff(followings: list[Following]) -> None:
     """Wait until every kind has failed so often that its next try is far away."""
     for each in followings:
-        each.wait_for(lambda seen: len(seen.failures) >= 2, within=180)
+        each.wait_for(lambda follower: len(follower.failures) >= 2, within=180)
 
 
 @contextmanager
@@ -102,8 +102,8 @@ def test_every_kind_is_listed_soon_after_a_restart_that_lost_the_history() -> No
         restarted.start()
         for each in followings:
             each.wait_for(has_listed("50"), within=90)
-        shown = [lost.error for each in followings for lost in each.failures]
-        assert not [error for error in shown if isinstance(error, Expired)]
+        errors = [lost.error for each in followings for lost in each.failures]
+        assert not [error for error in errors if isinstance(error, Expired)]
         assert set(restarted.lists.values()) == {2}
 
 
@@ -111,7 +111,9 @@ def test_a_server_that_refuses_at_first_is_asked_again_soon() -> None:
     with follow_into_outage() as (restarted, followings):
         restarted.start(is_forbidden=True)
         for each in followings:
-            each.wait_for(lambda seen: isinstance(seen.failures[-1].error, Rejected), within=90)
+            each.wait_for(
+                lambda follower: isinstance(follower.failures[-1].error, Rejected), within=90
+            )
         restarted.is_forbidden = False
         for each in followings:
             each.wait_for(has_listed("50"), within=90)

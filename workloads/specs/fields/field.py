@@ -156,8 +156,8 @@ class Field:
         return self.lock or self.name
 
 
-def get_value(whole: Any, path: str) -> Any:
+def get_value(source: Any, path: str) -> Any:
     """Return the value at a path of a Spec or Setup; None below what is None."""
     for name in path.split("."):
-        whole = None if whole is None else getattr(whole, name)
-    return whole
+        source = None if source is None else getattr(source, name)
+    return source

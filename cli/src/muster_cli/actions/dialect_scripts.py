@@ -108,11 +108,11 @@ def remove_scripts(folder: Path) -> list[Path]:
 
 def describe_path_trouble(path: Path) -> str:
     """Say why typing a program's name does not run it; "" where it does."""
-    found = shutil.which(path.name)
-    if found is not None and os.path.realpath(found) == os.path.realpath(path):
+    program = shutil.which(path.name)
+    if program is not None and os.path.realpath(program) == os.path.realpath(path):
         return ""
     folders = os.environ.get("PATH", "").split(os.pathsep)
     if os.path.realpath(path.parent) not in map(os.path.realpath, filter(None, folders)):
         folder = shlex.quote(str(path.parent.resolve()))
         return f'{path.parent} is not on the PATH: export PATH={folder}:"$PATH"'
-    return f"{found} comes first on the PATH: `{path.name}` runs that one."
+    return f"{program} comes first on the PATH: `{path.name}` runs that one."

@@ -91,9 +91,11 @@ def store_sign_in(settings: Settings, token: StoredToken) -> str:
     """Keep the token, and make its server the current context; return the context's name."""
     name = settings.context or contexts.name_server(settings.server)
     with contexts.change_config() as config:
-        known = config.contexts.get(name, contexts.Context())
+        old_context = config.contexts.get(name, contexts.Context())
         config.contexts[name] = contexts.Context(
-            settings.server, settings.project or known.project, settings.ca_file or known.ca_file
+            settings.server,
+            settings.project or old_context.project,
+            settings.ca_file or old_context.ca_file,
         )
         config.current = name
     credentials.store_token(build_credentials_key(name, settings.server), token)
@@ -108,4 +110,5 @@ def sign_out(settings: Settings) -> bool:
 def get_caller(session: Session) -> dict[str, Any]:
     """Return who is signed in, and where."""
     caller: dict[str, Any] = session.call(routes.GET_ME)
-    return caller | {"server": session.settings.server, "context": session.settings.context}
+    caller |= {"server": session.settings.server, "context": session.settings.context}
+    return caller

@@ -35,8 +35,8 @@ def choose_pods(
         if not (ranks or names) or each.get("rank") in ranks or each["name"] in names
     ]
     if (ranks or names) and pods and not chosen:
-        known = ", ".join(f"{each['name']} (rank {each.get('rank')})" for each in pods[:20])
-        raise NotFound("This workload has no such pod.", f"It has {known}.")
+        pod_names = ", ".join(f"{each['name']} (rank {each.get('rank')})" for each in pods[:20])
+        raise NotFound("This workload has no such pod.", f"It has {pod_names}.")
     return chosen
 
 
@@ -50,8 +50,8 @@ def read_logs(session: Session, requests: Sequence[LogRequest]) -> Iterator[LogL
         streams = [_read_or_nothing(session.clone(), each) for each in requests]
     else:
         with ThreadPoolExecutor(READERS) as pool:
-            kept = pool.map(lambda each: list(_read_or_nothing(session.clone(), each)), requests)
-            streams = [iter(lines) for lines in kept]
+            logs = pool.map(lambda each: list(_read_or_nothing(session.clone(), each)), requests)
+            streams = [iter(lines) for lines in logs]
     yield from heapq.merge(*(_fill_moments(each) for each in streams), key=lambda it: it.moment)
 
 

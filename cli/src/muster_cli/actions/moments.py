@@ -61,8 +61,8 @@ def parse_moment(text: str | None) -> datetime | None:
 
 def format_moment(text: str | None) -> str:
     """Return a moment of REST without parts of a second; other text as it is."""
-    found = _STAMP.fullmatch(text or "")
-    return f"{found['second']}{found['zone']}" if found else text or ""
+    match = _STAMP.fullmatch(text or "")
+    return f"{match['second']}{match['zone']}" if match else text or ""
 
 
 def format_ago(seconds: int) -> str:
@@ -82,12 +82,12 @@ def describe_duration(seconds: float | None) -> str:
     """Return a duration in its two largest units: "3h12m"."""
     if seconds is None:
         return ""
-    left = int(seconds)
+    remainder = int(seconds)
     parts: list[tuple[int, str]] = []
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
-        if left >= size or parts:
-            parts.append((left // size, unit))
-            left %= size
+        if remainder >= size or parts:
+            parts.append((remainder // size, unit))
+            remainder %= size
         if len(parts) == 2:
             break
     return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"

@@ -11,20 +11,20 @@ from muster_cli.session import Session
 def list_nodes(session: Session, cluster: str = "") -> list[dict[str, Any]]:
     """Return the nodes, of one cluster or all, those with most GPUs allocated first."""
     query = {"filterBy": f"clusterName=={cluster}" if cluster else None}
-    found = list(session.list_items(routes.LIST_NODES, "nodes", query=query))
-    return sorted(found, key=lambda node: (-_read_gpus(node), str(node["name"])))
+    nodes = list(session.list_items(routes.LIST_NODES, "nodes", query=query))
+    return sorted(nodes, key=lambda node: (-_read_gpus(node), str(node["name"])))
 
 
 def get_node(session: Session, name: str) -> dict[str, Any]:
     """Return the first node of a name. Raises NotFound."""
     query = {"filterBy": f"name=={name}"}
-    found = list(session.list_items(routes.LIST_NODES, "nodes", query=query, limit=1))
-    if not found:
+    nodes = list(session.list_items(routes.LIST_NODES, "nodes", query=query, limit=1))
+    if not nodes:
         raise NotFound(
             f"There is no node {name} in the clusters that you may see.",
             "`muster top node` shows them.",
         )
-    return found[0]
+    return nodes[0]
 
 
 def _read_gpus(node: dict[str, Any]) -> float:

@@ -25,11 +25,11 @@ def list_resources(
 
 def get_resource(session: Session, resource: Resource, reference: str, kind: str = "") -> Item:
     """Return an item by its id or name. Raises NotFound and UsageProblem."""
-    found = find_resource(session, resource, reference, kind)
+    entry = find_resource(session, resource, reference, kind)
     if Verb.GET not in resource.verbs:
-        return found
+        return entry
     item: Item = session.call(
-        resource.get_route(Verb.GET, kind or resource.find_kind(found)), id=resource.get_id(found)
+        resource.get_route(Verb.GET, kind or resource.find_kind(entry)), id=resource.get_id(entry)
     )
     return item
 
@@ -44,27 +44,27 @@ def find_resource(session: Session, resource: Resource, reference: str, kind: st
             f"The name of the {resource.title} is empty.", "A variable may be unset."
         )
     query = {"search": reference} if resource.is_searchable else {}
-    found = [
+    matches = [
         each
         for each in list_resources(session, resource, kind=kind, query=query)
         if reference == get_value(each, resource.name)
     ]
-    if not found:
+    if not matches:
         # An id is in no field that a search looks through.
-        found = [
+        matches = [
             each
             for each in list_resources(session, resource, kind=kind)
             if reference == resource.get_id(each)
         ]
-    if not found:
+    if not matches:
         raise NotFound(
             f"There is no {resource.title} {reference} among those that you may see.",
             f"`muster {resource.noun} list` shows them.",
         )
-    if len(found) > 1:
-        ids = ", ".join(resource.get_id(each) for each in found[:10])
+    if len(matches) > 1:
+        ids = ", ".join(resource.get_id(each) for each in matches[:10])
         raise UsageProblem(f"Several are called {reference}.", f"Say which by its id: {ids}.")
-    return found[0]
+    return matches[0]
 
 
 def create_resource(session: Session, resource: Resource, body: Item, kind: str = "") -> Item:
@@ -79,18 +79,18 @@ def update_resource(
     session: Session, resource: Resource, reference: str, body: Item, kind: str = ""
 ) -> Item:
     """Change what the body says of an item; return it."""
-    found = find_resource(session, resource, reference, kind)
-    route = resource.get_route(Verb.UPDATE, kind or resource.find_kind(found))
+    entry = find_resource(session, resource, reference, kind)
+    route = resource.get_route(Verb.UPDATE, kind or resource.find_kind(entry))
     if route.method == "PUT":
         # PUT says all: what the caller leaves out stays as it is.
-        body = {name: found[name] for name in resource.kept if name in found} | body
-    item: Item = session.call(route, body=body, id=resource.get_id(found))
+        body = {name: entry[name] for name in resource.kept if name in entry} | body
+    item: Item = session.call(route, body=body, id=resource.get_id(entry))
     return item
 
 
 def delete_resource(session: Session, resource: Resource, reference: str, kind: str = "") -> Item:
     """Delete an item; return the list's entry of what it was."""
-    found = find_resource(session, resource, reference, kind)
-    route = resource.get_route(Verb.DELETE, kind or resource.find_kind(found))
-    session.call(route, id=resource.get_id(found))
-    return found
+    entry = find_resource(session, resource, reference, kind)
+    route = resource.get_route(Verb.DELETE, kind or resource.find_kind(entry))
+    session.call(route, id=resource.get_id(entry))
+    return entry

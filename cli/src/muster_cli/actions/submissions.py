@@ -258,10 +258,10 @@ def read_file_body(value: Any) -> Body:
     if not isinstance(value, Mapping):
         raise UsageProblem("The file is not a submission: it has no name and spec.")
     body = {str(name): each for name, each in value.items() if name not in READ_ONLY}
-    given = body.get("spec") or {}
-    if not isinstance(given, Mapping):
+    raw_spec = body.get("spec") or {}
+    if not isinstance(raw_spec, Mapping):
         raise UsageProblem("The submission's spec is no object: it holds no names with values.")
-    spec = dict(given)
+    spec = dict(raw_spec)
     if "framework" in body:
         spec["distributedFramework"] = body.pop("framework")
     return body | {"spec": spec}
@@ -269,20 +269,20 @@ def read_file_body(value: Any) -> Body:
 
 def get_template(session: Session, reference: str) -> Body:
     """Return a template with its spec, by its name or id. Raises NotFound and UsageProblem."""
-    found = [
+    matches = [
         each
         for each in session.list_items(routes.LIST_TEMPLATES, "entries")
         if reference in (each["meta"]["name"], each["meta"]["id"])
     ]
-    if not found:
+    if not matches:
         raise NotFound(
             f"There is no template {reference} among those that you may see.",
             "`muster template list` shows them.",
         )
-    if len(found) > 1:
-        ids = ", ".join(str(each["meta"]["id"]) for each in found[:10])
+    if len(matches) > 1:
+        ids = ", ".join(str(each["meta"]["id"]) for each in matches[:10])
         raise UsageProblem(f"Several templates are called {reference}.", f"Name its id: {ids}.")
-    template: Body = session.call(routes.GET_TEMPLATE, template_id=str(found[0]["meta"]["id"]))
+    template: Body = session.call(routes.GET_TEMPLATE, template_id=str(matches[0]["meta"]["id"]))
     return template
 
 
@@ -295,8 +295,11 @@ def complete_body(session: Session, body: Body, project: str) -> Body:
     named = str(body.pop("project", "") or "")
     if "projectId" in body and not project and not named:
         return body
-    found = projects.get_project(session, project or named)
-    return body | {"projectId": str(found["id"]), "clusterId": str(found["clusterId"])}
+    project_item = projects.get_project(session, project or named)
+    return body | {
+        "projectId": str(project_item["id"]),
+        "clusterId": str(project_item["clusterId"]),
+    }
 
 
 def get_routes(distributed: bool) -> routes.KindRoutes:

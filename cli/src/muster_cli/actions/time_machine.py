@@ -20,8 +20,8 @@ def get_moment(
     if workload:
         query["workload"] = get_workload(session, workload, project)["id"]
     elif node:
-        found = get_node(session, node)
-        query["node"] = f"{found['clusterUuid']}/{found['name']}"
+        node_item = get_node(session, node)
+        query["node"] = f"{node_item['clusterUuid']}/{node_item['name']}"
     elif project:
         query["project"] = get_project(session, project)["id"]
     moment: dict[str, Any] = session.call(routes.GET_TIME_MACHINE, query=query)

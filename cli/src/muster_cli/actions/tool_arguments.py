@@ -102,12 +102,12 @@ def build_schema(parameters: Sequence[Parameter]) -> Schema:
 
 
 def parse_arguments(
-    parameters: Sequence[Parameter], given: Mapping[str, Any] | None
+    parameters: Sequence[Parameter], arguments: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return a value for each parameter, its default where none is given. Raises UsageProblem."""
-    given = given or {}
+    arguments = arguments or {}
     names = [each.name for each in parameters]
-    unknown = [name for name in given if name not in names]
+    unknown = [name for name in arguments if name not in names]
     if unknown:
         raise UsageProblem(
             f"There is no argument {_cut_value(unknown[0])}.",
@@ -115,7 +115,7 @@ def parse_arguments(
         )
     values: dict[str, Any] = {}
     for each in parameters:
-        value = given.get(each.name)
+        value = arguments.get(each.name)
         if value is not None:
             values[each.name] = each.parse_value(value)
         elif each.is_required:

@@ -90,9 +90,9 @@ def find_tools(*, allows_changes: bool) -> dict[str, Tool]:
     return {each.name: each for each in TOOLS if allows_changes or not each.is_change}
 
 
-def run_tool(session: Session, tool: Tool, given: Mapping[str, Any] | None) -> str:
+def run_tool(session: Session, tool: Tool, arguments: Mapping[str, Any] | None) -> str:
     """Return the bounded answer of a tool as JSON. Raises CliError."""
-    return write_answer(tool.run(session, parse_arguments(tool.parameters, given)))
+    return write_answer(tool.run(session, parse_arguments(tool.parameters, arguments)))
 
 
 def _choose_project(session: Session, arguments: Arguments) -> str:
@@ -138,13 +138,13 @@ def list_workloads(session: Session, arguments: Arguments) -> Answer:
     """Return workloads in few words each, the newest first."""
     project = "" if arguments["all_projects"] else _choose_project(session, arguments)
     phases = [arguments["phase"]] if arguments["phase"] else []
-    found = workloads.list_workloads(
+    items = workloads.list_workloads(
         session,
         filter_by=workloads.build_filter(project=_check_name(project), phases=phases),
         search=arguments["search"] or "",
         limit=arguments["limit"] + 1,
     )
-    rows = (_choose_values(each, _WORKLOAD_PLACES) for each in found)
+    rows = (_choose_values(each, _WORKLOAD_PLACES) for each in items)
     return _take_items("workloads", rows, arguments["limit"])
 
 
@@ -207,19 +207,19 @@ def read_logs(session: Session, arguments: Arguments) -> Answer:
 
 def _keep_last_lines(lines: Iterable[LogLine]) -> tuple[list[str], int]:
     """Return the newest lines that fit, and how many before them do not."""
-    kept: deque[tuple[str, int]] = deque()
+    newest_lines: deque[tuple[str, int]] = deque()
     total = left_out = 0
     for line in lines:
         content = line.text[: 4 * LONGEST_LINE].decode(errors="replace")
         text = f"[{line.pod}] {_clean_line(content)[:LONGEST_LINE]}"
         # The quotes around it stand for the end of the line.
         size = len(json.dumps(text, ensure_ascii=False))
-        kept.append((text, size))
+        newest_lines.append((text, size))
         total += size
         while total > MOST_LOG_CHARACTERS:
-            total -= kept.popleft()[1]
+            total -= newest_lines.popleft()[1]
             left_out += 1
-    return [text for text, _ in kept], left_out
+    return [text for text, _ in newest_lines], left_out
 
 
 def _clean_line(text: str) -> str:
@@ -229,8 +229,8 @@ def _clean_line(text: str) -> str:
 
 def list_nodes(session: Session, arguments: Arguments) -> Answer:
     """Return nodes and how full they are, the fullest first."""
-    found = nodes.list_nodes(session, _check_name(arguments["cluster"] or ""))
-    rows = (_choose_values(each, _NODE_PLACES) for each in found)
+    items = nodes.list_nodes(session, _check_name(arguments["cluster"] or ""))
+    rows = (_choose_values(each, _NODE_PLACES) for each in items)
     return _take_items("nodes", rows, arguments["limit"])
 
 
@@ -238,9 +238,9 @@ def list_quotas(session: Session, arguments: Arguments) -> Answer:
     """Return the quotas of projects and departments, and what of them is held."""
     limit, project = arguments["limit"], _check_name(arguments["project"] or "")
     query = {"filterBy": f"name=={project}"} if project else None
-    found = session.list_items(LIST_PROJECTS, "projects", query=query, limit=limit + 1)
+    projects = session.list_items(LIST_PROJECTS, "projects", query=query, limit=limit + 1)
     answer = _take_items(
-        "projects", (_choose_values(each, _PROJECT_PLACES) for each in found), limit
+        "projects", (_choose_values(each, _PROJECT_PLACES) for each in projects), limit
     )
     if project and not answer["projects"]:
         raise NotFound(

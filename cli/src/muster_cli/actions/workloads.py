@@ -7,7 +7,14 @@ from typing import Any
 
 from muster_cli import routes
 from muster_cli.actions import moments
-from muster_cli.errors import NotFound, Refused, TimedOut, Unreachable, UsageProblem
+from muster_cli.errors import (
+    ForeignRefusal,
+    NotFound,
+    Refused,
+    TimedOut,
+    Unreachable,
+    UsageProblem,
+)
 from muster_cli.session import Session
 
 Workload = dict[str, Any]
@@ -64,17 +71,17 @@ def get_workload(session: Session, reference: str, project: str = "") -> Workloa
     if above or project:
         conditions.append(f"projectName=={above or project}")
     query = {"filterBy": ",".join(conditions)}
-    found = list(session.list_items(routes.LIST_WORKLOADS, "workloads", query=query, limit=20))
-    if not found:
+    matches = list(session.list_items(routes.LIST_WORKLOADS, "workloads", query=query, limit=20))
+    if not matches:
         place = f" in {above or project}" if above or project else ""
         raise NotFound(
             f"There is no workload {name}{place} among those that you may see.",
             "`muster list` shows them; --all-projects shows those of all projects.",
         )
-    if len(found) > 1:
-        places = ", ".join(f"{each['projectName']}/{name}" for each in found)
+    if len(matches) > 1:
+        places = ", ".join(f"{each['projectName']}/{name}" for each in matches)
         raise UsageProblem(f"Several projects have a workload {name}.", f"Say which: {places}.")
-    return found[0]
+    return matches[0]
 
 
 def get_by_id(session: Session, workload_id: str, patience: float = 0.0) -> Workload:
@@ -83,6 +90,8 @@ def get_by_id(session: Session, workload_id: str, patience: float = 0.0) -> Work
         workload: Workload = session.call(
             routes.GET_WORKLOAD, workload_id=workload_id, patience=patience
         )
+    except ForeignRefusal:
+        raise
     except Refused as refusal:
         if refusal.status == 404:
             raise NotFound(refusal.message) from None
@@ -145,14 +154,14 @@ def list_workloads(
     }
     wanted = None if len(phases) > 1 else limit
     if sort:
-        found = session.list_items(
+        workloads = session.list_items(
             routes.LIST_WORKLOADS, "workloads", query=query, limit=wanted, patience=patience
         )
     else:
-        found = _list_by_age(session, query, wanted, patience)
+        workloads = _list_by_age(session, query, wanted, patience)
     if len(phases) > 1:
-        found = (each for each in found if each["phase"] in phases)
-    for number, each in enumerate(found):
+        workloads = (each for each in workloads if each["phase"] in phases)
+    for number, each in enumerate(workloads):
         if limit is not None and number >= limit:
             return
         yield each
@@ -166,12 +175,16 @@ def _list_by_age(
     Behind each so many the list begins anew at the moment where it is, and what came already is
     left out. Raises UsageProblem where that leads no further.
     """
-    moment, known, left = "", frozenset[str](), limit
-    while left is None or left > 0:
+    moment, repeated_ids, remaining = "", frozenset[str](), limit
+    while remaining is None or remaining > 0:
         conditions = [query["filterBy"], f"createdAt<={moment}" if moment else None]
         narrowed = {**query, "filterBy": ",".join(filter(None, conditions)) or None}
         # Those of the same moment come once more.
-        wanted = LISTED_AT_ONCE if left is None else min(LISTED_AT_ONCE, left + len(known))
+        wanted = (
+            LISTED_AT_ONCE
+            if remaining is None
+            else min(LISTED_AT_ONCE, remaining + len(repeated_ids))
+        )
         listed, count, last = 0, 0, set[str]()
         for each in session.list_items(
             routes.LIST_WORKLOADS, "workloads", query=narrowed, limit=wanted, patience=patience
@@ -180,10 +193,10 @@ def _list_by_age(
             if each.get("createdAt") != moment:
                 moment, last = str(each.get("createdAt") or ""), set()
             last.add(str(each["id"]))
-            if each["id"] not in known and (left is None or count < left):
+            if each["id"] not in repeated_ids and (remaining is None or count < remaining):
                 count += 1
                 yield each
-        left = None if left is None else left - count
+        remaining = None if remaining is None else remaining - count
         if listed < wanted:
             return
         if not count or not moment:
@@ -192,7 +205,7 @@ def _list_by_age(
                 "no more of them.",
                 "Narrow the list, as with --project, --status or --search.",
             )
-        known = frozenset(last)
+        repeated_ids = frozenset(last)
 
 
 def list_pods(
@@ -213,14 +226,16 @@ def list_pods(
 
 def list_events(session: Session, workload_id: str, limit: int) -> list[dict[str, Any]]:
     """Return the newest events, the oldest of them first."""
-    found = session.list_items(routes.LIST_EVENTS, "events", limit=limit, workload_id=workload_id)
-    return list(found)[::-1]
+    events = session.list_items(routes.LIST_EVENTS, "events", limit=limit, workload_id=workload_id)
+    return list(events)[::-1]
 
 
 def list_history(session: Session, workload_id: str, limit: int) -> list[dict[str, Any]]:
     """Return the newest changes of status and events, the oldest of them first."""
-    found = session.list_items(routes.LIST_HISTORY, "records", limit=limit, workload_id=workload_id)
-    return list(found)[::-1]
+    records = session.list_items(
+        routes.LIST_HISTORY, "records", limit=limit, workload_id=workload_id
+    )
+    return list(records)[::-1]
 
 
 def get_timeline(session: Session, workload_id: str, ranks: str = "") -> dict[str, Any]:
@@ -234,8 +249,8 @@ def get_timeline(session: Session, workload_id: str, ranks: str = "") -> dict[st
 
 def get_alternatives(session: Session, workload_id: str) -> dict[str, Any]:
     """Return what would let a workload that waits start sooner; takes up to 20 seconds."""
-    found: dict[str, Any] = session.call(routes.GET_ALTERNATIVES, workload_id=workload_id)
-    return found
+    answer: dict[str, Any] = session.call(routes.GET_ALTERNATIVES, workload_id=workload_id)
+    return answer
 
 
 def get_forecast(session: Session, workload_id: str) -> dict[str, Any]:
@@ -278,15 +293,15 @@ def list_prunable(
 ) -> list[Workload]:
     """Return the workloads that have ended so long ago, in these phases."""
     wanted, before = sorted(set(phases)), moments.format_ago(seconds)
-    found: list[Workload] = []
+    workloads: list[Workload] = []
     for phase in wanted:
         # What was stopped has no end of its own: it is as old as its phase.
         moment = "phaseUpdatedAt" if phase == "Stopped" else "completedAt"
         filter_by = build_filter(
             project=project, phases=[phase], conditions=[f"{moment}<={before}"]
         )
-        found += list_workloads(session, filter_by=filter_by)
-    return found
+        workloads += list_workloads(session, filter_by=filter_by)
+    return workloads
 
 
 def explain(workload: Workload) -> dict[str, Any]:
@@ -327,7 +342,7 @@ def wait_for(
     `report` is called with each new phase or sentence. Raises TimedOut.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
-    told: tuple[str, str] | None = None
+    last_news: tuple[str, str] | None = None
     while True:
         patience = PATIENCE_SECONDS
         if deadline is not None:
@@ -348,9 +363,9 @@ def wait_for(
                 ) from None
             raise
         news = (workload["phase"], workload.get("phaseMessage") or "")
-        if news != told:
+        if news != last_news:
             report(workload)
-            told = news
+            last_news = news
         if workload["phase"] in GOALS[goal] or is_out_of_reach(workload["phase"], goal):
             return workload
         if deadline is not None and time.monotonic() >= deadline:
@@ -366,8 +381,8 @@ def _is_listed(session: Session, workload: Workload, patience: float) -> bool:
     filter_by = build_filter(
         project=str(workload["projectName"]), conditions=[f"name=={workload['name']}"]
     )
-    found = list_workloads(session, filter_by=filter_by, patience=patience)
-    return workload["id"] in (each["id"] for each in found)
+    workloads = list_workloads(session, filter_by=filter_by, patience=patience)
+    return workload["id"] in (each["id"] for each in workloads)
 
 
 def is_out_of_reach(phase: str, goal: str) -> bool:

@@ -54,17 +54,17 @@ def show_moment(
 ) -> None:
     """Show who waited at MOMENT and why, what ran where, and the quotas of then."""
     chosen = invocation.choose_project(project) if project or workload else ""
-    found = get_moment(invocation.session, moment, project=chosen, node=node, workload=workload)
+    snapshot = get_moment(invocation.session, moment, project=chosen, node=node, workload=workload)
     terminal = invocation.terminal
-    waiting, running = found["waiting"], found["running"]
+    waiting, running = snapshot["waiting"], snapshot["running"]
     if output in (OutputFormat.JSON, OutputFormat.YAML):
-        write_value(found, output, terminal)
+        write_value(snapshot, output, terminal)
         return
     if output in (OutputFormat.CSV, OutputFormat.NAME):
         rows = [*waiting["workloads"], *running["workloads"]]
         write_items(rows, WAITING_COLUMNS, output, terminal)
         return
-    for note in list_notes(found):
+    for note in list_notes(snapshot):
         terminal.write_line(note)
     for title, rows, columns, verb, nothing in (
         ("Waited", waiting, WAITING_COLUMNS, "waited for", "Nothing waited."),
@@ -77,8 +77,8 @@ def show_moment(
         if items and hidden:
             terminal.write_line(hidden)
     for title, items, columns in (
-        ("Nodes", found["nodes"], NODE_COLUMNS),
-        ("Quotas", found["projects"], QUOTA_COLUMNS),
+        ("Nodes", snapshot["nodes"], NODE_COLUMNS),
+        ("Quotas", snapshot["projects"], QUOTA_COLUMNS),
     ):
         if items:
             terminal.write_line(f"\n{title}")

@@ -123,34 +123,34 @@ def prune(
             "No project is named.", "Say --project NAME, or --all-projects for those of all."
         )
     seconds = moments.parse_duration(older_than)
-    found = actions.list_prunable(invocation.session, seconds, phases, chosen)
-    for each in found:
+    workloads = actions.list_prunable(invocation.session, seconds, phases, chosen)
+    for each in workloads:
         ended_at = each.get("completedAt") or each.get("phaseUpdatedAt") or ""
         name = f"{each['projectName']}/{each['name']}"
         invocation.terminal.write_line(f"{name}  {each['phase']}  {ended_at}")
-    if not found:
+    if not workloads:
         invocation.notify("There is nothing that ended so long ago.")
         return
     if dry_run:
         return
     if not yes:
-        confirm(invocation, f"Delete these {len(found)} workloads?")
-    failures = _delete_all(invocation, found)
-    invocation.notify(f"{len(found) - len(failures)} of {len(found)} are being deleted.")
+        confirm(invocation, f"Delete these {len(workloads)} workloads?")
+    failures = _delete_all(invocation, workloads)
+    invocation.notify(f"{len(workloads) - len(failures)} of {len(workloads)} are being deleted.")
     if failures:
         raise click.exceptions.Exit(failures[0].exit_code)
 
 
-def _delete_all(invocation: Invocation, found: list[dict[str, Any]]) -> list[CliError]:
+def _delete_all(invocation: Invocation, workloads: list[dict[str, Any]]) -> list[CliError]:
     failures: list[CliError] = []
-    for number, each in enumerate(found, 1):
+    for number, each in enumerate(workloads, 1):
         try:
             actions.delete(invocation.session, each)
         except CliError as error:
             invocation.error_terminal.write_line(f"{each['name']}: {describe_error(error)}")
             failures.append(error)
         if number % 100 == 0:
-            invocation.notify(f"{number} of {len(found)}")
+            invocation.notify(f"{number} of {len(workloads)}")
     return failures
 
 
@@ -179,8 +179,10 @@ def wait_command(
 
     Exits with 0 when it has, with 1 when it no longer can, and with 124 when the time is over.
     """
-    found = actions.get_workload(invocation.session, workload, invocation.choose_project(project))
-    wait_with_reports(invocation, str(found["id"]), goal, timeout=timeout)
+    workload_item = actions.get_workload(
+        invocation.session, workload, invocation.choose_project(project)
+    )
+    wait_with_reports(invocation, str(workload_item["id"]), goal, timeout=timeout)
 
 
 def wait_with_reports(

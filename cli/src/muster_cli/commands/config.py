@@ -28,16 +28,16 @@ def config() -> None:
 @pass_invocation
 def list_contexts(invocation: Invocation, output: OutputFormat) -> None:
     """List the contexts."""
-    known = contexts.load_config()
+    configuration = contexts.load_config()
     items = [
         {
             "name": name,
             "server": each.server,
             "project": each.project,
             "caFile": each.ca_file,
-            "current": name == known.current,
+            "current": name == configuration.current,
         }
-        for name, each in known.contexts.items()
+        for name, each in configuration.contexts.items()
     ]
     nothing = "There are none yet: `muster login ADDRESS` makes one."
     write_items(items, COLUMNS, output, invocation.terminal, nothing=nothing)
@@ -48,9 +48,9 @@ def list_contexts(invocation: Invocation, output: OutputFormat) -> None:
 @pass_invocation
 def use_context(invocation: Invocation, name: str) -> None:
     """Make NAME the current context."""
-    with contexts.change_config() as known:
-        server = known.get(name).server
-        known.current = name
+    with contexts.change_config() as configuration:
+        server = configuration.get(name).server
+        configuration.current = name
     invocation.terminal.write_line(f"Commands go to {server} now.")
 
 
@@ -61,8 +61,8 @@ def use_context(invocation: Invocation, name: str) -> None:
 def set_value(invocation: Invocation, key: str, value: str) -> None:
     """Set KEY of the current context, or of --context."""
     name = invocation.context or contexts.load_config().current
-    kept = contexts.set_value(name, key, value)
-    words = f"is {kept}" if kept else "is not set any more"
+    stored_value = contexts.set_value(name, key, value)
+    words = f"is {stored_value}" if stored_value else "is not set any more"
     invocation.terminal.write_line(f"{key} of {name} {words}.")
 
 
@@ -71,11 +71,11 @@ def set_value(invocation: Invocation, key: str, value: str) -> None:
 @pass_invocation
 def delete_context(invocation: Invocation, name: str) -> None:
     """Forget the context NAME and its token."""
-    with contexts.change_config() as known:
-        server = known.get(name).server
-        del known.contexts[name]
-        if known.current == name:
-            known.current = ""
+    with contexts.change_config() as configuration:
+        server = configuration.get(name).server
+        del configuration.contexts[name]
+        if configuration.current == name:
+            configuration.current = ""
     credentials.remove_token(build_credentials_key(name, server))
     invocation.terminal.write_line(f"{name} is forgotten.")
 

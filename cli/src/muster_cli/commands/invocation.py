@@ -45,9 +45,9 @@ class Invocation:
         if "session" in self.__dict__:
             self.session.close()
 
-    def choose_project(self, given: str | None) -> str:
+    def choose_project(self, project: str | None) -> str:
         """Return the project that a command is about; "" for all."""
-        return given or self.settings.project
+        return project or self.settings.project
 
     def notify(self, text: str) -> None:
         """Say something beside the output, on standard error."""
@@ -108,8 +108,8 @@ def complete_workloads(
     from_root = context.find_root().params
     try:
         session = Session(load_settings(from_root.get("context_name") or ""), lambda text: None)
-        found = session.list_items(LIST_WORKLOADS, "workloads", limit=100)
-        return [each["name"] for each in found if each["name"].startswith(incomplete)]
+        workloads = session.list_items(LIST_WORKLOADS, "workloads", limit=100)
+        return [each["name"] for each in workloads if each["name"].startswith(incomplete)]
     except CliError:
         return []
 

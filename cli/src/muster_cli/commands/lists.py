@@ -95,17 +95,23 @@ def list_command(
         )
 
     if watch:
-        watch_items(invocation, load, WORKLOAD_COLUMNS, output, interval)
+        watch_items(
+            invocation,
+            lambda patience: load(patience)[:limit],
+            WORKLOAD_COLUMNS,
+            output,
+            interval,
+        )
         return
-    found = load()
+    workloads = load()
     write_items(
-        found[:limit],
+        workloads[:limit],
         WORKLOAD_COLUMNS,
         output,
         invocation.terminal,
         nothing="There are no workloads here. `muster submit --help` says how to make one.",
     )
-    if len(found) > limit:
+    if len(workloads) > limit:
         invocation.notify(f"There are more than {limit}: --limit shows more, --filter fewer.")
 
 
@@ -148,10 +154,10 @@ def pods(
 ) -> None:
     """List the pods of WORKLOAD by rank."""
     session = invocation.session
-    found = actions.get_workload(session, workload, invocation.choose_project(project))
+    workload_item = actions.get_workload(session, workload, invocation.choose_project(project))
 
     def load(patience: float = 0.0) -> Items:
-        return actions.list_pods(session, str(found["id"]), attempt, patience)
+        return actions.list_pods(session, str(workload_item["id"]), attempt, patience)
 
     if watch:
         watch_items(invocation, load, POD_COLUMNS, output, interval)
@@ -161,8 +167,8 @@ def pods(
         POD_COLUMNS,
         output,
         invocation.terminal,
-        nothing=f"{found['name']} has no pods yet; `muster why {found['name']}` says what it "
-        "waits for.",
+        nothing=f"{workload_item['name']} has no pods yet; "
+        f"`muster why {workload_item['name']}` says what it waits for.",
     )
 
 
@@ -183,9 +189,9 @@ def events(
 ) -> None:
     """List what the cluster said of WORKLOAD and what people did to it, the newest last."""
     session = invocation.session
-    found = actions.get_workload(session, workload, invocation.choose_project(project))
+    workload_item = actions.get_workload(session, workload, invocation.choose_project(project))
     write_items(
-        actions.list_events(session, str(found["id"]), limit),
+        actions.list_events(session, str(workload_item["id"]), limit),
         EVENT_COLUMNS,
         output,
         invocation.terminal,

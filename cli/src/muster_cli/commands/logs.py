@@ -49,8 +49,10 @@ def logs(
     if follow and previous:
         raise UsageProblem("--previous has ended: it cannot be followed.")
     session = invocation.session
-    found = workload_actions.get_workload(session, workload, invocation.choose_project(project))
-    workload_id, attempt = str(found["id"]), options["attempt"]
+    workload_item = workload_actions.get_workload(
+        session, workload, invocation.choose_project(project)
+    )
+    workload_id, attempt = str(workload_item["id"]), options["attempt"]
     attempt_text = "" if attempt is None else str(attempt)
     since = _read_since(options["since"])
 
@@ -91,8 +93,8 @@ def logs(
         lines = follower.read_lines()
     elif not pods:
         raise NotFound(
-            f"{found['name']} has no pods, so there are no logs.",
-            f"`muster why {found['name']}` says what it waits for; -f waits for them.",
+            f"{workload_item['name']} has no pods, so there are no logs.",
+            f"`muster why {workload_item['name']}` says what it waits for; -f waits for them.",
         )
     else:
         lines = actions.read_logs(session, [build_request(each) for each in pods])

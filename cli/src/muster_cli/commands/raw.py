@@ -1,11 +1,9 @@
 """`api`, for what no other command does, and `completion`."""
 
-import json
-
 import click
 from click.shell_completion import get_completion_class
 
-from muster_cli.commands.documents import load_document
+from muster_cli.commands.documents import load_document, parse_json
 from muster_cli.commands.invocation import Invocation, pass_invocation
 from muster_cli.errors import UsageProblem
 from muster_cli.output.formats import OutputFormat, write_value
@@ -74,7 +72,7 @@ def api(
 
 def _parse_body(text: str | None) -> object:
     try:
-        return None if text is None else json.loads(text)
+        return None if text is None else parse_json(text)
     except (ValueError, RecursionError) as error:
         raise UsageProblem(f"--data is not JSON: {error}.") from None
 
@@ -87,5 +85,5 @@ def completion(invocation: Invocation, shell: str) -> None:
     root = click.get_current_context().find_root()
     completer = get_completion_class(shell)
     assert completer is not None
-    made = completer(root.command, {}, "muster", "_MUSTER_COMPLETE")
-    invocation.terminal.write_line(made.source())
+    shell_completion = completer(root.command, {}, "muster", "_MUSTER_COMPLETE")
+    invocation.terminal.write_line(shell_completion.source())

@@ -75,14 +75,14 @@ def _build_settings(
     invocation: Invocation, server: str | None, name: str, ca_file: str
 ) -> Settings:
     if not server:
-        known = load_settings(name or invocation.context)
+        settings = load_settings(name or invocation.context)
         return Settings(
-            known.server,
-            known.context,
-            known.project,
-            os.path.abspath(ca_file) if ca_file else known.ca_file,
-            known.client_id,
-            known.client_secret,
+            settings.server,
+            settings.context,
+            settings.project,
+            os.path.abspath(ca_file) if ca_file else settings.ca_file,
+            settings.client_id,
+            settings.client_secret,
         )
     address = contexts.check_server(server)
     return Settings(

@@ -140,10 +140,10 @@ def build_kind_command(catalogue: Catalogue, framework: Framework | None) -> cli
 def submit(context: click.Context, /, name: str | None, **typed: Any) -> None:
     """Submit a workload: of a framework by its flags, or any from a file or a template."""
     if context.invoked_subcommand is not None:
-        given = [each for each, value in typed.items() if value and each != "output"]
-        if name or given:
+        option_names = [each for each, value in typed.items() if value and each != "output"]
+        if name or option_names:
             raise UsageProblem(
-                f"--{(given or ['name'])[0].replace('_', '-')} stands behind "
+                f"--{(option_names or ['name'])[0].replace('_', '-')} stands behind "
                 f"`submit {context.invoked_subcommand}`, and not before it."
             )
         return
@@ -266,10 +266,10 @@ def build_copy_command(name: str) -> click.Command:
         invocation = click.get_current_context().find_object(Invocation)
         assert invocation is not None
         session = invocation.session
-        found = workloads.get_workload(
+        workload_item = workloads.get_workload(
             session, workload, from_project or invocation.settings.project
         )
-        body, distributed = submissions.get_submission(session, found)
+        body, distributed = submissions.get_submission(session, workload_item)
         body["name"] = new_name
         body["spec"] = submissions.merge_spec(
             body["spec"], build_spec(fields, catalogue.volumes, typed)

@@ -27,8 +27,8 @@ def timeline(
 ) -> None:
     """Draw the past of WORKLOAD: its statuses, attempts, pods, ranks and what happened to them."""
     session = invocation.session
-    found = actions.get_workload(session, workload, invocation.choose_project(project))
-    drawn = actions.get_timeline(session, str(found["id"]), ranks)
+    workload_item = actions.get_workload(session, workload, invocation.choose_project(project))
+    drawn = actions.get_timeline(session, str(workload_item["id"]), ranks)
     if output in (OutputFormat.JSON, OutputFormat.YAML):
         write_value(drawn, output, invocation.terminal)
     elif output in (OutputFormat.CSV, OutputFormat.NAME):

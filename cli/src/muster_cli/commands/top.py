@@ -24,8 +24,8 @@ def top() -> None:
 @pass_invocation
 def node(invocation: Invocation, cluster: str, output: OutputFormat) -> None:
     """Show how full each node is, the fullest first."""
-    found = nodes.list_nodes(invocation.session, cluster)
-    write_items(found, NODE_COLUMNS, output, invocation.terminal, nothing="There are no nodes.")
+    items = nodes.list_nodes(invocation.session, cluster)
+    write_items(items, NODE_COLUMNS, output, invocation.terminal, nothing="There are no nodes.")
 
 
 @top.command()
@@ -49,5 +49,5 @@ def workload(
 ) -> None:
     """Show the workloads that hold most GPUs."""
     chosen = "" if all_projects else invocation.choose_project(project)
-    found = nodes.list_holders(invocation.session, chosen, limit)
-    write_items(found, HOLDER_COLUMNS, output, invocation.terminal, nothing="Nobody holds a GPU.")
+    holders = nodes.list_holders(invocation.session, chosen, limit)
+    write_items(holders, HOLDER_COLUMNS, output, invocation.terminal, nothing="Nobody holds a GPU.")

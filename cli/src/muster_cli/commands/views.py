@@ -30,11 +30,11 @@ def get_command(
 ) -> None:
     """Show WORKLOADS by name, id or PROJECT/NAME."""
     chosen = invocation.choose_project(project)
-    found = [actions.get_details(invocation.session, each, chosen) for each in workloads]
-    if len(found) == 1 and output in (OutputFormat.JSON, OutputFormat.YAML):
-        write_value(found[0], output, invocation.terminal)
+    items = [actions.get_details(invocation.session, each, chosen) for each in workloads]
+    if len(items) == 1 and output in (OutputFormat.JSON, OutputFormat.YAML):
+        write_value(items[0], output, invocation.terminal)
         return
-    write_items(found, WORKLOAD_COLUMNS, output, invocation.terminal)
+    write_items(items, WORKLOAD_COLUMNS, output, invocation.terminal)
 
 
 @click.command()
@@ -44,10 +44,10 @@ def get_command(
 def describe(invocation: Invocation, workload: str, project: str | None) -> None:
     """Show everything about WORKLOAD: its pods, attempts, limits and newest events."""
     session = invocation.session
-    found = actions.get_details(session, workload, invocation.choose_project(project))
-    pods = actions.list_pods(session, str(found["id"]))
-    events = actions.list_events(session, str(found["id"]), SHOWN_EVENTS)
-    for line in descriptions.describe_workload(found, pods, events, invocation.terminal):
+    details = actions.get_details(session, workload, invocation.choose_project(project))
+    pods = actions.list_pods(session, str(details["id"]))
+    events = actions.list_events(session, str(details["id"]), SHOWN_EVENTS)
+    for line in descriptions.describe_workload(details, pods, events, invocation.terminal):
         invocation.terminal.write_line(line)
 
 
@@ -60,8 +60,8 @@ def explain_workload(
     invocation: Invocation, workload: str, project: str | None, output: OutputFormat
 ) -> None:
     """Say why WORKLOAD waits, why it failed or what is wrong with it, and what would help."""
-    found = actions.get_details(invocation.session, workload, invocation.choose_project(project))
-    explanation: dict[str, Any] = actions.explain(found)
+    details = actions.get_details(invocation.session, workload, invocation.choose_project(project))
+    explanation: dict[str, Any] = actions.explain(details)
     if output in (OutputFormat.JSON, OutputFormat.YAML):
         write_value(explanation, output, invocation.terminal)
         return
@@ -88,13 +88,13 @@ def forecast_start(
 ) -> None:
     """Say when WORKLOAD is likely to start, and how often such forecasts were right."""
     session = invocation.session
-    found = actions.get_workload(session, workload, invocation.choose_project(project))
+    workload_item = actions.get_workload(session, workload, invocation.choose_project(project))
     get, describe = (
         (actions.get_alternatives, descriptions.describe_alternatives)
         if alternatives
         else (actions.get_forecast, descriptions.describe_forecast)
     )
-    answer = get(session, str(found["id"]))
+    answer = get(session, str(workload_item["id"]))
     if output in (OutputFormat.JSON, OutputFormat.YAML):
         write_value(answer, output, invocation.terminal)
         return
@@ -109,8 +109,10 @@ def forecast_start(
 @pass_invocation
 def open_page(invocation: Invocation, workload: str, project: str | None, only_print: bool) -> None:
     """Print the address of WORKLOAD's page, and open it where there is a browser."""
-    found = actions.get_workload(invocation.session, workload, invocation.choose_project(project))
-    address = actions.build_page_address(invocation.session, found)
+    workload_item = actions.get_workload(
+        invocation.session, workload, invocation.choose_project(project)
+    )
+    address = actions.build_page_address(invocation.session, workload_item)
     invocation.terminal.write_line(address)
     if not only_print and invocation.terminal.is_terminal:
         browser.open_page(address)

@@ -127,16 +127,16 @@ def list_jobs(call: Call) -> None:
     """List the newest workloads."""
     session, output = call.invocation.session, _read_output(call)
     trainer = parse_type(call.get_text("--type"))
-    found = list(
+    jobs = list(
         workloads.list_workloads(
             session, filter_by=workloads.build_filter(project=call.project), limit=JOBS_LIMIT + 1
         )
     )
-    shown = [each for each in found[:JOBS_LIMIT] if trainer in ("", get_trainer(each))]
+    rows = [each for each in jobs[:JOBS_LIMIT] if trainer in ("", get_trainer(each))]
     if output in (OutputFormat.TABLE, OutputFormat.WIDE):
-        add_nodes(session, shown, call.project)
-    _write_rows(call, shown, LIST_COLUMNS, output)
-    if len(found) > JOBS_LIMIT:
+        add_nodes(session, rows, call.project)
+    _write_rows(call, rows, LIST_COLUMNS, output)
+    if len(jobs) > JOBS_LIMIT:
         call.invocation.notify(
             f"These are the newest {JOBS_LIMIT}: `muster list --limit` has more."
         )
@@ -145,32 +145,32 @@ def list_jobs(call: Call) -> None:
 def get_job(call: Call) -> None:
     """Show a workload, its pods, and what happened to those that wait."""
     session, terminal = call.invocation.session, call.invocation.terminal
-    found = workloads.get_details(session, call.get_name(), call.project)
-    check_type(found, call.get_text("--type"))
+    details = workloads.get_details(session, call.get_name(), call.project)
+    check_type(details, call.get_text("--type"))
     output = _read_output(call)
     if output in (OutputFormat.JSON, OutputFormat.YAML):
-        write_value(found, output, terminal)
+        write_value(details, output, terminal)
         return
     facts = {
-        "Name": found["name"],
-        "Status": get_status(found),
-        "Namespace": found.get("namespace"),
-        "Priority": found.get("priorityClassName") or "N/A",
-        "Trainer": get_trainer(found),
-        "Duration": _read_duration(found),
-        "CreateTime": found.get("createdAt"),
-        "EndTime": found.get("completedAt") or "",
+        "Name": details["name"],
+        "Status": get_status(details),
+        "Namespace": details.get("namespace"),
+        "Priority": details.get("priorityClassName") or "N/A",
+        "Trainer": get_trainer(details),
+        "Duration": _read_duration(details),
+        "CreateTime": details.get("createdAt"),
+        "EndTime": details.get("completedAt") or "",
     }
-    if reason := str(workloads.explain(found)["message"]):
+    if reason := str(workloads.explain(details)["message"]):
         facts["Message"] = reason
     for label, value in facts.items():
         terminal.write_line(f"{label + ':':<12}{clean_text(str(value))}".rstrip())
-    pods = workloads.list_pods(session, str(found["id"]))
+    pods = workloads.list_pods(session, str(details["id"]))
     terminal.write_line()
     terminal.write_line("Instances:")
     _write_underlined(INSTANCE_COLUMNS, pods, terminal)
     if call.has("--events"):
-        events = workloads.list_events(session, str(found["id"]), SHOWN_EVENTS)
+        events = workloads.list_events(session, str(details["id"]), SHOWN_EVENTS)
         terminal.write_line()
         terminal.write_line("Events:")
         _write_underlined(EVENT_COLUMNS, events, terminal)
@@ -189,20 +189,20 @@ def _write_underlined(
 def show_nodes(call: Call) -> None:
     """Show how full the nodes are, and all of them together."""
     output, terminal = _read_output(call), call.invocation.terminal
-    found = nodes.list_nodes(call.invocation.session)
+    items = nodes.list_nodes(call.invocation.session)
     wanted = set(call.arguments)
-    if absent := wanted - {each["name"] for each in found}:
+    if absent := wanted - {each["name"] for each in items}:
         raise UsageProblem(f"There is no node {', '.join(sorted(absent))}.", "`arena top node`")
-    shown = [each for each in found if not wanted or each["name"] in wanted]
-    write_items(shown, NODE_COLUMNS, output, terminal)
+    rows = [each for each in items if not wanted or each["name"] in wanted]
+    write_items(rows, NODE_COLUMNS, output, terminal)
     if output not in (OutputFormat.TABLE, OutputFormat.WIDE):
         return
-    total = sum(float(get_value(each, "gpuInfo.gpuCount") or 0) for each in shown)
-    held = sum(float(get_value(each, "gpuInfo.allocated") or 0) for each in shown)
-    share = 100 * held / total if total else 0.0
+    total = sum(float(get_value(each, "gpuInfo.gpuCount") or 0) for each in rows)
+    allocated_gpus = sum(float(get_value(each, "gpuInfo.allocated") or 0) for each in rows)
+    share = 100 * allocated_gpus / total if total else 0.0
     terminal.write_line("-" * 80)
     terminal.write_line("Allocated/Total GPUs In Cluster:")
-    terminal.write_line(f"{format_value(held)}/{format_value(total)} ({share:.1f}%)")
+    terminal.write_line(f"{format_value(allocated_gpus)}/{format_value(total)} ({share:.1f}%)")
 
 
 def show_holders(call: Call) -> None:
@@ -213,14 +213,14 @@ def show_holders(call: Call) -> None:
         )
     session, output = call.invocation.session, _read_output(call)
     trainer = parse_type(call.get_text("--type"))
-    found = [
+    holders = [
         each
         for each in nodes.list_holders(session, call.project, JOBS_LIMIT)
         if trainer in ("", get_trainer(each))
     ]
     if output in (OutputFormat.TABLE, OutputFormat.WIDE):
-        add_nodes(session, found, call.project)
-    _write_rows(call, found, HOLDER_COLUMNS, output)
+        add_nodes(session, holders, call.project)
+    _write_rows(call, holders, HOLDER_COLUMNS, output)
 
 
 def list_data(call: Call) -> None:
@@ -230,7 +230,7 @@ def list_data(call: Call) -> None:
         filter_by = {"filterBy": f"name=={call.project}"}
         for each in session.list_items(routes.LIST_PROJECTS, "projects", query=filter_by, limit=1):
             query = {"projectId": str(each["id"])}
-    found = resource_actions.list_resources(
+    claims = resource_actions.list_resources(
         session, RESOURCES["datasource"], kind="pvc", query=query, limit=DATA_LIMIT
     )
-    write_items(list(found), DATA_COLUMNS, OutputFormat.TABLE, call.invocation.terminal)
+    write_items(list(claims), DATA_COLUMNS, OutputFormat.TABLE, call.invocation.terminal)

@@ -43,8 +43,8 @@ def parse_type(text: str) -> str:
     """Return the type that a word means; "" for no word. Raises UsageProblem."""
     name = _SHORTHANDS.get(text.lower(), text.lower()).upper()
     if name and name not in (*TRAINERS.values(), "JOB"):
-        known = ", ".join(each.lower() for each in TRAINERS.values())
-        raise UsageProblem(f"There is no type {text}.", f"There are {known} and job.")
+        type_names = ", ".join(each.lower() for each in TRAINERS.values())
+        raise UsageProblem(f"There is no type {text}.", f"There are {type_names} and job.")
     return name
 
 

@@ -13,16 +13,16 @@ PRUNED_PHASES = ("Completed", "Failed", "Stopped")
 def delete(call: Call) -> None:
     """Delete workloads, and return when their names are free."""
     session = call.invocation.session
-    found = _find_all(call)
-    for workload in found:
+    targets = _find_all(call)
+    for workload in targets:
         check_type(workload, call.get_text("--type"))
     accepted: list[workloads.Workload] = []
-    for workload in found:
+    for workload in targets:
         try:
             workloads.delete(session, workload)
             accepted.append(workload)
         except CliError as error:
-            if len(found) == 1:
+            if len(targets) == 1:
                 raise
             call.invocation.error_terminal.write_line(
                 f"{workload['name']}: {describe_error(error)}"
@@ -30,8 +30,8 @@ def delete(call: Call) -> None:
     for workload in accepted:
         workloads.wait_for(session, str(workload["id"]), "deleted", timeout=PATIENCE_SECONDS)
         call.invocation.terminal.write_line(f"{workload['name']} is deleted; its name is free.")
-    if len(accepted) < len(found):
-        raise CliError(f"{len(found) - len(accepted)} of {len(found)} were not deleted.")
+    if len(accepted) < len(targets):
+        raise CliError(f"{len(targets) - len(accepted)} of {len(targets)} were not deleted.")
 
 
 def _find_all(call: Call) -> list[workloads.Workload]:
@@ -81,15 +81,15 @@ def prune(call: Call) -> None:
     if not call.project and not call.has("--all-namespaces"):
         raise UsageProblem("No project is named.", "Say --namespace NAME, or --all-namespaces.")
     session, seconds = call.invocation.session, moments.parse_duration(text)
-    found = workloads.list_prunable(session, seconds, PRUNED_PHASES, call.project)
+    targets = workloads.list_prunable(session, seconds, PRUNED_PHASES, call.project)
     failures = 0
-    for each in found:
+    for each in targets:
         try:
             workloads.delete(session, each)
             call.invocation.terminal.write_line(f"{each['projectName']}/{each['name']}")
         except CliError as error:
             failures += 1
             call.invocation.error_terminal.write_line(f"{each['name']}: {describe_error(error)}")
-    call.invocation.notify(f"{len(found) - failures} of {len(found)} are being deleted.")
+    call.invocation.notify(f"{len(targets) - failures} of {len(targets)} are being deleted.")
     if failures:
-        raise CliError(f"{failures} of {len(found)} were not deleted.")
+        raise CliError(f"{failures} of {len(targets)} were not deleted.")

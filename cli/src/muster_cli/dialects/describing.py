@@ -54,12 +54,12 @@ EVENT_COLUMNS = [
 def describe_job(call: Call) -> None:
     """Show a workload in the lines of version 1: its facts, pods and newest events."""
     session, terminal = call.invocation.session, call.invocation.terminal
-    found = workloads.get_details(session, call.get_name(), call.project)
-    if _write_data(call, found):
+    details = workloads.get_details(session, call.get_name(), call.project)
+    if _write_data(call, details):
         return
-    pods = workloads.list_pods(session, str(found["id"]))
-    events = workloads.list_events(session, str(found["id"]), SHOWN_EVENTS)
-    for line in list_job_lines(found, pods):
+    pods = workloads.list_pods(session, str(details["id"]))
+    events = workloads.list_events(session, str(details["id"]), SHOWN_EVENTS)
+    for line in list_job_lines(details, pods):
         terminal.write_line(line)
     terminal.write_line()
     terminal.write_line("Pods:")
@@ -71,18 +71,18 @@ def describe_job(call: Call) -> None:
         terminal.write_line(line)
 
 
-def _write_data(call: Call, found: Item) -> bool:
+def _write_data(call: Call, item: Item) -> bool:
     """Write an item as JSON or YAML where that is asked for; tell whether it was."""
     output = read_output(call)
     if output not in (OutputFormat.JSON, OutputFormat.YAML):
         return False
-    write_value(found, output, call.invocation.terminal)
+    write_value(item, output, call.invocation.terminal)
     return True
 
 
 def list_job_lines(workload: Item, pods: Sequence[Item]) -> Iterator[str]:
     """Yield the facts of a workload, one a line."""
-    held = format_gpus(read_allocated_gpus(workload))
+    allocated_gpus = format_gpus(read_allocated_gpus(workload))
     succeeded = sum(1 for each in pods if each.get("k8sPhase") == "Succeeded")
     failed = sum(1 for each in pods if each.get("k8sPhase") == "Failed")
     facts = {
@@ -96,7 +96,7 @@ def list_job_lines(workload: Item, pods: Sequence[Item]) -> Iterator[str]:
         ),
         "GPUS": format_value(get_value(workload, "podsRequestedResources.gpu.request") or 0),
         "TOTAL REQUESTED GPUS": format_gpus(read_requested_gpus(workload)),
-        "ALLOCATED GPUS": held,
+        "ALLOCATED GPUS": allocated_gpus,
         "ALLOCATED GPUS MEMORY": format_value(
             get_value(workload, "workloadRequestedResources.gpuMemory.request")
         )
@@ -132,12 +132,12 @@ def _read_reason(workload: Item) -> str:
 def describe_workload(call: Call) -> None:
     """Show a workload in the sections of version 2."""
     session, terminal = call.invocation.session, call.invocation.terminal
-    found = workloads.get_details(session, call.get_name(), call.project)
-    if _write_data(call, found):
+    details = workloads.get_details(session, call.get_name(), call.project)
+    if _write_data(call, details):
         return
     named = [each for each in _SECTIONS if call.has(f"--{each}")] or list(_SECTIONS)
     for section in named:
-        for line in _describe_section(call, section, found, terminal):
+        for line in _describe_section(call, section, details, terminal):
             terminal.write_line(line)
 
 
@@ -224,14 +224,14 @@ def describe_node(call: Call) -> None:
     if set(name) & set(",=<>!") or not name.isprintable():
         raise UsageProblem(f"'{name}' is not the name of a node.")
     query = {"filterBy": f"name=={name}"}
-    found = list(
+    nodes = list(
         call.invocation.session.list_items(routes.LIST_NODES, "nodes", query=query, limit=20)
     )
-    if not found:
+    if not nodes:
         raise NotFound(
             f"There is no node {name} among those that you may see.", "`runai list nodes` has them."
         )
-    for node in found:
+    for node in nodes:
         if _write_data(call, node):
             continue
         for label, path in _NODE_FACTS:

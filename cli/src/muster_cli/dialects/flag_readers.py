@@ -43,12 +43,12 @@ class KeyedVolume:
             elif key in self.keys and sign:
                 parts.append(f"{self.keys[key]}={value}")
             else:
-                known = ", ".join([*self.keys, *self.words])
+                accepted_keys = ", ".join([*self.keys, *self.words])
                 raise UsageProblem(
-                    f"'{name}' in '{_hide(text)}' is not known.", f"It takes {known}."
+                    f"'{name}' in '{_hide(text)}' is not known.", f"It takes {accepted_keys}."
                 )
-        given = {each.partition("=")[0] for each in parts}
-        parts += [each for each in self.otherwise if each.partition("=")[0] not in given]
+        part_names = {each.partition("=")[0] for each in parts}
+        parts += [each for each in self.otherwise if each.partition("=")[0] not in part_names]
         return [f"{self.flag}={','.join(parts)}"]
 
 
@@ -277,7 +277,7 @@ def read_user_source(text: str, values: Values) -> list[str]:
 
 def read_pairs_toleration(text: str, values: Values) -> list[str]:
     """Read key=K,operator=Exists|Equal,value=V,effect=E."""
-    given: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for part in text.split(","):
         name, sign, value = part.partition("=")
         if name.lower() not in ("key", "operator", "value", "effect") or not sign:
@@ -285,8 +285,8 @@ def read_pairs_toleration(text: str, values: Values) -> list[str]:
                 f"'{part}' of --toleration is not taken here.",
                 "It takes key, operator, value and effect; seconds by `muster submit -f`.",
             )
-        given[name.lower()] = value
-    return _build_toleration(text, given)
+        fields[name.lower()] = value
+    return _build_toleration(text, fields)
 
 
 def read_arena_toleration(text: str, values: Values) -> list[str]:
@@ -303,13 +303,13 @@ def read_arena_toleration(text: str, values: Values) -> list[str]:
     )
 
 
-def _build_toleration(text: str, given: Mapping[str, str]) -> list[str]:
-    key, value = given.get("key", ""), given.get("value", "")
-    operator = given.get("operator") or ("Equal" if value else "Exists")
+def _build_toleration(text: str, fields: Mapping[str, str]) -> list[str]:
+    key, value = fields.get("key", ""), fields.get("value", "")
+    operator = fields.get("operator") or ("Equal" if value else "Exists")
     if not key or operator not in ("Exists", "Equal") or set(key + value) & set(":="):
         raise UsageProblem(f"'{text}' is no toleration that is taken here.", "It needs a key.")
     pair = f"{key}={value}" if operator == "Equal" else key
-    return [f"--toleration={pair}" + (f":{given['effect']}" if given.get("effect") else "")]
+    return [f"--toleration={pair}" + (f":{fields['effect']}" if fields.get("effect") else "")]
 
 
 def read_shared_memory(text: str, values: Values) -> list[str]:

@@ -131,16 +131,16 @@ def add_nodes(session: Session, items: Sequence[dict[str, Any]], project: str) -
 def list_jobs(call: Call) -> None:
     """List the newest workloads with the columns of version 1."""
     session = call.invocation.session
-    found = list(
+    jobs = list(
         workloads.list_workloads(
             session, filter_by=workloads.build_filter(project=call.project), limit=JOBS_LIMIT + 1
         )
     )
-    shown, output = found[:JOBS_LIMIT], read_output(call)
+    rows, output = jobs[:JOBS_LIMIT], read_output(call)
     if output in (OutputFormat.TABLE, OutputFormat.WIDE):
-        add_nodes(session, shown, call.project)
-    write_items(shown, JOB_COLUMNS, output, call.invocation.terminal)
-    if len(found) > JOBS_LIMIT:
+        add_nodes(session, rows, call.project)
+    write_items(rows, JOB_COLUMNS, output, call.invocation.terminal)
+    if len(jobs) > JOBS_LIMIT:
         call.invocation.notify(
             f"These are the newest {JOBS_LIMIT}: `muster list --limit` has more."
         )
@@ -153,7 +153,7 @@ def list_workloads(call: Call) -> None:
     phases = workloads.parse_phases(call.values.get("--status") or ())
     limit = _parse_count(call, "--limit", DEFAULT_LIMIT)
     offset = _parse_count(call, "--offset", 0)
-    found = workloads.list_workloads(
+    matches = workloads.list_workloads(
         call.invocation.session,
         filter_by=workloads.build_filter(
             project=call.project,
@@ -164,14 +164,14 @@ def list_workloads(call: Call) -> None:
         phases=phases,
         limit=offset + limit + 1,
     )
-    items = list(islice(found, offset, None))
-    shown, terminal = items[:limit], call.invocation.terminal
+    items = list(islice(matches, offset, None))
+    page, terminal = items[:limit], call.invocation.terminal
     if call.has("--no-headers") and output is OutputFormat.TABLE:
-        titles, rows = build_rows(WORKLOAD_COLUMNS, shown, is_wide=False)
+        titles, rows = build_rows(WORKLOAD_COLUMNS, page, is_wide=False)
         for line in render_table(titles, rows, terminal)[1:]:
             terminal.write_line(line)
     else:
-        write_items(shown, WORKLOAD_COLUMNS, output, terminal)
+        write_items(page, WORKLOAD_COLUMNS, output, terminal)
     if len(items) > limit:
         call.invocation.notify(f"There are more than {limit}: --limit and --offset show others.")
 
@@ -187,5 +187,7 @@ def _parse_count(call: Call, flag: str, otherwise: int) -> int:
 
 def list_projects(call: Call) -> None:
     """List projects with the columns of version 1."""
-    found = call.invocation.session.list_items(routes.LIST_PROJECTS, "projects", limit=MOST_ITEMS)
-    write_items(list(found), PROJECT_COLUMNS, read_output(call), call.invocation.terminal)
+    projects = call.invocation.session.list_items(
+        routes.LIST_PROJECTS, "projects", limit=MOST_ITEMS
+    )
+    write_items(list(projects), PROJECT_COLUMNS, read_output(call), call.invocation.terminal)

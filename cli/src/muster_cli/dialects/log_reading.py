@@ -85,20 +85,20 @@ def wait_for_log(
         if pod is not None and (size or _is_settled(pod, workload)):
             return pod
         if pod is None and workload["phase"] in workloads.ENDED:
-            known = ", ".join(each["name"] for each in pods[:20])
+            pod_names = ", ".join(each["name"] for each in pods[:20])
             raise NotFound(
                 f"{workload['name']} has no pod {pod_name} and gets none: it is "
                 f"{workload['phase']}.",
-                f"It has {known}." if known else "",
+                f"It has {pod_names}." if pod_names else "",
             )
         if time.monotonic() >= deadline:
             if pod is not None and size is not None:
                 return pod
-            known = ", ".join(each["name"] for each in pods[:20])
+            pod_names = ", ".join(each["name"] for each in pods[:20])
             raise TimedOut(
                 f"No container of {pod_name or workload['name']} has started within "
                 f"{patience:g} s: it is {workload['phase']}.",
-                workload.get("phaseMessage") or (f"Its pods are {known}." if known else ""),
+                workload.get("phaseMessage") or (f"Its pods are {pod_names}." if pod_names else ""),
             )
         if not is_reported and time.monotonic() - begun >= SILENT_SECONDS:
             is_reported = True

@@ -92,10 +92,10 @@ class DialectGroup(click.Group):
             if name in ABSENT_COMMANDS:
                 reason, instead = ABSENT_COMMANDS[name]
                 raise UsageProblem(f"There is no command {name} yet. {reason}", instead)
-            known = ", ".join(self._list_offered())
+            command_names = ", ".join(self._list_offered())
             raise click.UsageError(
-                f"Muster's {self.dialect.name} has no command {self.prefix}{name}; it has {known}. "
-                "What it lacks may be in `muster --help`.",
+                f"Muster's {self.dialect.name} has no command {self.prefix}{name}; "
+                f"it has {command_names}. What it lacks may be in `muster --help`.",
                 context,
             )
         return super().resolve_command(context, arguments)
@@ -241,17 +241,21 @@ def _build_refusal(flag: Flag) -> Callable[[click.Context, click.Parameter, Any]
 
 def _keep_common_values(dialect: Dialect, context: click.Context) -> None:
     """Keep the flags that may stand anywhere, and heed those about what is said."""
-    kept = context.meta.setdefault(_COMMON, {})
+    common_values = context.meta.setdefault(_COMMON, {})
     for each in dialect.common_flags:
         value = context.params.get(_name_parameter(each))
         if value:
-            kept[each.name] = value
-    level = str(kept.get("--loglevel", "")).lower()
-    if kept.get("--debug") or level == "debug":
+            common_values[each.name] = value
+    level = str(common_values.get("--loglevel", "")).lower()
+    if common_values.get("--debug") or level == "debug":
         os.environ["MUSTER_DEBUG"] = "1"
     invocation = context.find_object(DialectInvocation)
     if invocation is not None:
-        invocation.is_quiet = bool(kept.get("--quiet")) or level in ("error", "fatal", "panic")
+        invocation.is_quiet = bool(common_values.get("--quiet")) or level in (
+            "error",
+            "fatal",
+            "panic",
+        )
 
 
 def run_muster(words: str, arguments: Sequence[str], origins: Mapping[str, str]) -> Any:
@@ -263,9 +267,9 @@ def run_muster(words: str, arguments: Sequence[str], origins: Mapping[str, str])
     command: click.Command = root
     for word in words.split():
         assert isinstance(command, click.Group)
-        found = command.get_command(context, word)
-        assert found is not None, words
-        command = found
+        subcommand = command.get_command(context, word)
+        assert subcommand is not None, words
+        command = subcommand
     try:
         with command.make_context(context.info_name, list(arguments), parent=context) as below:
             return command.invoke(below)

@@ -39,9 +39,9 @@ def submit_runai(call: Call) -> None:
 
 def _read_name(call: Call) -> tuple[str, bool]:
     """Return the name of a submission, and whether random characters follow it."""
-    given = [*call.arguments, call.get_text("--name")]
+    exact_names = [*call.arguments, call.get_text("--name")]
     prefix = call.get_text("--job-name-prefix") or call.get_text("--name-prefix")
-    names = [each for each in (*given, prefix) if each]
+    names = [each for each in (*exact_names, prefix) if each]
     if len(names) != 1:
         raise UsageProblem(
             "The workload has no name." if not names else "The workload has several names.",

@@ -128,10 +128,10 @@ class Call:
 
     def get_name(self) -> str:
         """Return the one workload that the call is about, by name or id. Raises UsageProblem."""
-        given = [*self.arguments, *filter(None, [self.get_text("--uuid")])]
-        if len(given) != 1:
+        names = [*self.arguments, *filter(None, [self.get_text("--uuid")])]
+        if len(names) != 1:
             raise UsageProblem("Name one workload.", "Give its name once, or its id.")
-        return given[0]
+        return names[0]
 
 
 def find_project_of(invocation: Invocation, namespace: str) -> str:

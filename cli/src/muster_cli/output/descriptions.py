@@ -82,9 +82,9 @@ def describe_workload(
         used = moments.describe_duration(each.get("usedSeconds"))
         limit = moments.describe_duration(each.get("limitSeconds"))
         yield f"{clean_text(str(each['name'])) + ':':<{LABEL_WIDTH}}{used or '-'} of {limit}"
-    shown = list(pods[:SHOWN_PODS])
+    first_pods = list(pods[:SHOWN_PODS])
     yield from describe_part("Attempts", _ATTEMPT_COLUMNS, workload.get("attempts") or [], terminal)
-    yield from describe_part("Pods", POD_COLUMNS, shown, terminal)
+    yield from describe_part("Pods", POD_COLUMNS, first_pods, terminal)
     if len(pods) > SHOWN_PODS:
         yield f"… and {len(pods) - SHOWN_PODS} more: `muster pods {workload['name']}`"
     yield from describe_part("Events", _SHOWN_EVENT_COLUMNS, events, terminal)
@@ -135,14 +135,14 @@ def _describe_finding_at_length(finding: Item, terminal: Terminal) -> Iterator[s
         yield clean_text(str(finding["help"]))
     for each in finding["evidence"]:
         yield f"  - {clean_text(str(each['text']))}"
-    began, seen = (
+    began, last_seen = (
         moments.describe_duration(moments.compute_age(finding[name]))
         for name in ("beganAt", "seenAt")
     )
     place = [f"pod {finding['podName']}"] if finding["podName"] else []
     place += [f"node {finding['nodeName']}"] if finding["nodeName"] else []
     where = f"; {', '.join(place)}" if place else ""
-    yield clean_text(f"Began {began} ago, seen {seen} ago{where}.")
+    yield clean_text(f"Began {began} ago, seen {last_seen} ago{where}.")
 
 
 def _describe_watch(radar: Item) -> str:
@@ -155,18 +155,18 @@ def _describe_watch(radar: Item) -> str:
     return "It runs, and nothing is known to be wrong."
 
 
-def describe_alternatives(found: Mapping[str, Any]) -> Iterator[str]:
+def describe_alternatives(answer: Mapping[str, Any]) -> Iterator[str]:
     """Describe what would let a workload start sooner, and when it starts as it is."""
-    as_it_is, message = found["asItIs"], found["message"]
-    if message and not as_it_is and not found["alternatives"]:
+    as_it_is, message = answer["asItIs"], answer["message"]
+    if message and not as_it_is and not answer["alternatives"]:
         yield f"Nothing was played. {message}"
         return
     yield f"As it is: {_describe_start(as_it_is) if as_it_is else 'not known in the time played'}."
-    for each in found["alternatives"]:
+    for each in answer["alternatives"]:
         yield f"{each['title']}: {_describe_start(each)}{_describe_gain(each['soonerBySeconds'])}."
     if message:
         yield f"It was not played to its end. {message}"
-    elif not found["alternatives"] and as_it_is and not as_it_is["atOnce"]:
+    elif not answer["alternatives"] and as_it_is and not as_it_is["atOnce"]:
         yield "Nothing that was tried lets it start clearly sooner."
 
 

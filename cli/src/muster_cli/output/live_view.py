@@ -24,12 +24,12 @@ class LiveView:
             return
         # A line that scrolled away could not be drawn over.
         room = max(2, self._terminal.height - 2)
-        shown = list(lines[:room])
+        visible_lines = list(lines[:room])
         if len(lines) > room:
-            shown[-1] = f"… and {len(lines) - room + 1} more"
+            visible_lines[-1] = f"… and {len(lines) - room + 1} more"
         if self._drawn:
             self._terminal.stream.write(f"\x1b[{self._drawn}F\x1b[J")
-        for line in shown:
+        for line in visible_lines:
             self._terminal.write_line(line)
-        self._drawn = len(shown)
+        self._drawn = len(visible_lines)
         self._terminal.flush()

@@ -48,8 +48,8 @@ def format_value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(format_value(each) for each in value)
     if isinstance(value, Mapping):
-        known = {name: format_value(each) for name, each in value.items()}
-        return ", ".join(f"{name}={text}" for name, text in known.items() if text)
+        texts = {name: format_value(each) for name, each in value.items()}
+        return ", ".join(f"{name}={text}" for name, text in texts.items() if text)
     return clean_text(str(value))
 
 
@@ -57,9 +57,9 @@ def build_rows(
     columns: Sequence[TableColumn], items: Sequence[Mapping[str, Any]], *, is_wide: bool
 ) -> tuple[list[str], list[list[str]]]:
     """Return the headings and the cells of a table."""
-    shown = [each for each in columns if is_wide or not each.is_wide]
-    rows = [[format_value(column.read(item)) for column in shown] for item in items]
-    return [each.title for each in shown], rows
+    visible_columns = [each for each in columns if is_wide or not each.is_wide]
+    rows = [[format_value(column.read(item)) for column in visible_columns] for item in items]
+    return [each.title for each in visible_columns], rows
 
 
 def render_table(

@@ -133,10 +133,10 @@ def cut_text(text: str, width: int) -> str:
     """Return a text that takes at most so many columns, with "…" where something is cut off."""
     if measure_text(text) <= width:
         return text
-    kept, taken = [], 0
+    characters, taken = [], 0
     for character in text:
         taken += _measure_character(character)
         if taken > width - 1:
             break
-        kept.append(character)
-    return "".join(kept) + "…"
+        characters.append(character)
+    return "".join(characters) + "…"

@@ -73,12 +73,12 @@ def draw_timeline(timeline: Item, terminal: Terminal, *, is_wide: bool = False) 
     yield _draw_axis(timeline, width)
     marks = [each for each in list_parts(timeline) if each["what"] in MARKS]
     marks.sort(key=lambda each: str(each["since"]))
-    shown = marks if is_wide else marks[-MOST_MARKS:]
-    if shown:
+    visible_marks = marks if is_wide else marks[-MOST_MARKS:]
+    if visible_marks:
         yield ""
-        yield from render_table(*build_rows(_MARK_COLUMNS, shown, is_wide=False), terminal)
-    if len(shown) < len(marks):
-        yield f"{len(marks) - len(shown)} earlier marks are left out: -o wide shows them."
+        yield from render_table(*build_rows(_MARK_COLUMNS, visible_marks, is_wide=False), terminal)
+    if len(visible_marks) < len(marks):
+        yield f"{len(marks) - len(visible_marks)} earlier marks are left out: -o wide shows them."
     for note in timeline["notes"]:
         yield clean_text(str(note))
 

@@ -143,11 +143,11 @@ NODE_COLUMNS = [
 ]
 
 
-def _format_share(part: Any, whole: Any) -> str:
-    if not whole:
+def _format_share(part: Any, total: Any) -> str:
+    if not total:
         return format_value(part or 0) + "/0" if part else "-"
-    share = round(100 * float(part or 0) / float(whole))
-    return f"{format_value(part or 0)}/{format_value(whole)} ({share}%)"
+    share = round(100 * float(part or 0) / float(total))
+    return f"{format_value(part or 0)}/{format_value(total)} ({share}%)"
 
 
 def _convert_gib(count: Any) -> int | None:

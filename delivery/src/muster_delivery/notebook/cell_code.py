@@ -85,15 +85,15 @@ class _Definition:
     """Whether it writes out the very value that the notebook has now."""
 
 
-def select_definitions(cell: str, known: Mapping[str, object]) -> dict[str, object]:
+def select_definitions(cell: str, namespace: Mapping[str, object]) -> dict[str, object]:
     """Return the modules, functions and classes that a cell has given a name.
 
     Only these tell later whether the name was defined anew: values may be large, and are not kept.
     """
     return {
-        name: known[name]
+        name: namespace[name]
         for name in list_bound_names(cell)
-        if isinstance(known.get(name), (ModuleType, FunctionType, type))
+        if isinstance(namespace.get(name), (ModuleType, FunctionType, type))
     }
 
 
@@ -101,33 +101,33 @@ def collect_code(
     cell: str,
     earlier_cells: Sequence[str],
     included: Sequence[IncludedCell],
-    known: Mapping[str, object],
+    namespace: Mapping[str, object],
 ) -> str:
     """Return the source that runs the cell by itself.
 
-    `known` has what the notebook knows: a definition in a cell that failed is none. Raises
+    `namespace` has what the notebook knows: a definition in a cell that failed is none. Raises
     NotebookError for what cannot be taken along, and SyntaxError.
     """
     parsed = [(each, *_parse_statements(each)) for each in earlier_cells]
-    futures = [each for _, found, _ in parsed for each in found]
-    whole = [(_describe_marked(each), each.source) for each in included]
+    futures = [each for _, future_imports, _ in parsed for each in future_imports]
+    included_sources = [(_describe_marked(each), each.source) for each in included]
     sources = []
-    for who, source in [*whole, ("The cell", cell)]:
-        found, rest = split_future_imports(source)
-        futures += found
-        sources.append((who, rest.strip("\n")))
-    newest, stars = _find_newest(parsed, known)
+    for subject, source in [*included_sources, ("The cell", cell)]:
+        future_imports, rest = split_future_imports(source)
+        futures += future_imports
+        sources.append((subject, rest.strip("\n")))
+    newest, stars = _find_newest(parsed, namespace)
     managed = {name for each in included for name in list_free_names(each.source)}
     own = {name for each in included for name in list_bound_names(each.source)}
-    own_problems = _find_own_problems(included, parsed, known)
+    own_problems = _find_own_problems(included, parsed, namespace)
     usable = {
         name: _forgive_change(each) if name in managed else each
         for name, each in newest.items()
         if name not in own
     }
-    taken = _TakenDefinitions(usable, own, own_problems, _UndefinedNames(known, stars))
-    for who, source in sources:
-        taken.add_needs(source, who)
+    taken = _TakenDefinitions(usable, own, own_problems, _UndefinedNames(namespace, stars))
+    for subject, source in sources:
+        taken.add_needs(source, subject)
     imports = [*dict.fromkeys(futures), *dict.fromkeys(source for source, _ in stars)]
     parts = [*imports, *taken.sources, *(source for _, source in sources)]
     return "\n\n".join(parts) + "\n"
@@ -154,8 +154,8 @@ def _describe_marked(cell: IncludedCell) -> str:
 class _UndefinedNames:
     """The names that the notebook knows, and none of its cells defines."""
 
-    def __init__(self, known: Mapping[str, object], stars: Sequence[tuple[str, str]]) -> None:
-        self._known = known
+    def __init__(self, namespace: Mapping[str, object], stars: Sequence[tuple[str, str]]) -> None:
+        self._known = namespace
         self._modules = [module for _, module in stars]
 
     def find_problem(self, name: str) -> str:
@@ -189,10 +189,10 @@ class _TakenDefinitions:
         self._seen: set[_Definition] = set()
         self.sources: list[str] = []
 
-    def add_needs(self, source: str, who: str) -> None:
+    def add_needs(self, source: str, subject: str) -> None:
         """Take what a source names. Raises NotebookError for a value of the notebook.
 
-        `who` begins the words of a refusal.
+        `subject` begins the words of a refusal.
         """
         for name in list_free_names(source):
             definition = self._newest.get(name)
@@ -200,10 +200,10 @@ class _TakenDefinitions:
             if definition in self._seen:
                 continue
             if problem := self._find_problem(name, definition):
-                raise NotebookError(f"{who} names {name}, {problem}")
+                raise NotebookError(f"{subject} names {name}, {problem}")
             if definition is not None:
                 self._seen.add(definition)
-                self.add_needs(definition.source, who)
+                self.add_needs(definition.source, subject)
                 self.sources.append(definition.source)
 
     def _find_problem(self, name: str, definition: _Definition | None) -> str:
@@ -229,7 +229,7 @@ def _parse_statements(cell: str) -> tuple[list[str], list[ast.stmt]]:
 
 
 def _find_newest(
-    parsed: Sequence[_Parsed], known: Mapping[str, object]
+    parsed: Sequence[_Parsed], namespace: Mapping[str, object]
 ) -> tuple[dict[str, _Definition], list[tuple[str, str]]]:
     """Return the newest definition of each name, and each star import with its module."""
     newest: dict[str, _Definition] = {}
@@ -242,8 +242,8 @@ def _find_newest(
             for name in list_changed_names(statement):
                 if name in newest and newest[name].is_changeable:
                     newest[name] = replace(newest[name], problem=_CHANGED)
-            definition = _define(cell, statement, known)
-            for name in definition.names & known.keys():
+            definition = _define(cell, statement, namespace)
+            for name in definition.names & namespace.keys():
                 newest[name] = _add_submodules(definition, newest.get(name))
     return newest, stars
 
@@ -256,7 +256,7 @@ def _add_submodules(definition: _Definition, earlier: _Definition | None) -> _De
     return replace(definition, source="\n".join(sources))
 
 
-def _define(cell: str, statement: ast.stmt, known: Mapping[str, object]) -> _Definition:
+def _define(cell: str, statement: ast.stmt, namespace: Mapping[str, object]) -> _Definition:
     """Return what a statement defines; it may be nothing."""
     source = get_source(cell, statement)
     try:
@@ -264,7 +264,7 @@ def _define(cell: str, statement: ast.stmt, known: Mapping[str, object]) -> _Def
     except SyntaxError:
         return _Definition(source, frozenset())
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        problem = _find_value_problem(statement, names, known)
+        problem = _find_value_problem(statement, names, namespace)
         return _Definition(source, names, problem, is_constant=not problem)
     return _Definition(
         source,
@@ -276,14 +276,16 @@ def _define(cell: str, statement: ast.stmt, known: Mapping[str, object]) -> _Def
 
 
 def _find_value_problem(
-    statement: ast.Assign | ast.AnnAssign, names: frozenset[str], known: Mapping[str, object]
+    statement: ast.Assign | ast.AnnAssign, names: frozenset[str], namespace: Mapping[str, object]
 ) -> str:
     """Return why an assignment cannot go along: only constants that are written out can."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     try:
         value = ast.literal_eval(statement.value)  # type: ignore[arg-type]
         written = {name: each for target in targets for name, each in _pair(target, value)}
-        is_same = all(_is_equal(written[name], known[name]) for name in names & known.keys())
+        is_same = all(
+            _is_equal(written[name], namespace[name]) for name in names & namespace.keys()
+        )
     except Exception:  # noqa: BLE001 - what cannot be compared may be anything
         return _VALUE
     return "" if is_same else _CHANGED
@@ -336,24 +338,24 @@ def _forgive_change(definition: _Definition) -> _Definition:
 
 
 def _find_own_problems(
-    included: Sequence[IncludedCell], parsed: Sequence[_Parsed], known: Mapping[str, object]
+    included: Sequence[IncludedCell], parsed: Sequence[_Parsed], namespace: Mapping[str, object]
 ) -> dict[str, str]:
     """Return why names of included cells mean something else since a later cell, by name."""
     sources = [(each.source, *_parse_statements(each.source)) for each in included]
-    own, _ = _find_newest(sources, known)
+    own, _ = _find_newest(sources, namespace)
     bound = [(name, each) for each in included for name in list_bound_names(each.source)]
     last = {name: each for name, each in bound if name in own}
-    altered = _list_altered_names(sources, known)
+    altered = _list_altered_names(sources, namespace)
     problems = {}
     for cell in included:
         names = {name for name, each in last.items() if each is cell}
         later = parsed[cell.cell_count :]
         for name in names - altered:
-            if _is_changed(name, own[name], later, known):
+            if _is_changed(name, own[name], later, namespace):
                 problems[name] = _CHANGED
         # Where a later cell failed before it came to its definition, the object is still there.
-        same = {name for name, each in cell.definitions.items() if known.get(name) is each}
-        for name, newest in _find_newest(later, known)[0].items():
+        same = {name for name, each in cell.definitions.items() if namespace.get(name) is each}
+        for name, newest in _find_newest(later, namespace)[0].items():
             # A further submodule is imported into the same module.
             if name not in names or (name in same and not newest.is_import):
                 continue
@@ -363,19 +365,19 @@ def _find_own_problems(
 
 
 def _is_changed(
-    name: str, own: _Definition, later: Sequence[_Parsed], known: Mapping[str, object]
+    name: str, own: _Definition, later: Sequence[_Parsed], namespace: Mapping[str, object]
 ) -> bool:
     """Tell whether a later cell has changed in place what an included one defines."""
     if own.is_changeable:
         return any(
             name in list_changed_names(each) for _, _, statements in later for each in statements
         )
-    return own.problem == _CHANGED and isinstance(known[name], _CONTAINERS)
+    return own.problem == _CHANGED and isinstance(namespace[name], _CONTAINERS)
 
 
-def _list_altered_names(sources: Sequence[_Parsed], known: Mapping[str, object]) -> set[str]:
+def _list_altered_names(sources: Sequence[_Parsed], namespace: Mapping[str, object]) -> set[str]:
     """Return the names of what cells may change in place after they have defined it."""
-    statements = [each for _, _, found in sources for each in found]
+    statements = [each for _, _, cell_statements in sources for each in cell_statements]
     read = {
         node.id
         for each in statements
@@ -383,7 +385,7 @@ def _list_altered_names(sources: Sequence[_Parsed], known: Mapping[str, object])
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }
     changed = {name for each in statements for name in list_changed_names(each)}
-    return changed | {name for name in read if isinstance(known.get(name), _CONTAINERS)}
+    return changed | {name for name in read if isinstance(namespace.get(name), _CONTAINERS)}
 
 
 def _means_the_same(name: str, later: _Definition, own: _Definition) -> bool:

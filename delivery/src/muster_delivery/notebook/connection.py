@@ -199,8 +199,8 @@ def open_connection(environment: Mapping[str, str] = os.environ) -> RestConnecti
     default = "" if server else config.get("current")
     name = environment.get("MUSTER_CONTEXT", "") or str(default or "")
     contexts = config.get("contexts")
-    found = contexts.get(name) if isinstance(contexts, dict) else None
-    context = found if isinstance(found, dict) else {}
+    entry = contexts.get(name) if isinstance(contexts, dict) else None
+    context = entry if isinstance(entry, dict) else {}
     if name and not context:
         raise NotebookError(f"There is no context {name}; `muster config list` shows them.")
     server = _check_server(server or str(context.get("server") or ""))

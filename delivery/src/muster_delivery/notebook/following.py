@@ -168,9 +168,9 @@ class WorkloadFollower:
     def _show_lines(self, seconds: float) -> int:
         """Show the lines that come within some seconds; return how many."""
         deadline, count = time.monotonic() + seconds, 0
-        while (left := deadline - time.monotonic()) > 0:
+        while (seconds_left := deadline - time.monotonic()) > 0:
             try:
-                self._shown.add(self._lines.get(timeout=left))
+                self._shown.add(self._lines.get(timeout=seconds_left))
             except queue.Empty:
                 break
             count += 1

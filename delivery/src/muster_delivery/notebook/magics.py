@@ -119,10 +119,10 @@ class MusterCommands:
         code = self._collect_code(cell)
         connection = open_connection()
         project = find_project(connection, options.project)
-        made = _submit(connection, build_body(options, code, project))
-        name, workload_id = str(made.get("name")), str(made["workloadId"])
+        workload = _submit(connection, build_body(options, code, project))
+        name, workload_id = str(workload.get("name")), str(workload["workloadId"])
         print(f"{name} was submitted: {connection.server}/workloads/{workload_id}")
-        for warning in made.get("warnings") or []:
+        for warning in workload.get("warnings") or []:
             print(f"Warning: {warning}")
         return self._follow(connection, name, workload_id)
 
@@ -131,14 +131,14 @@ class MusterCommands:
         shell = self._shell
         history = list(shell.history_manager.input_hist_parsed)
         hidden = shell.user_ns_hidden
-        known = {
+        namespace = {
             name: value
             for name, value in shell.user_ns.items()
             # Without what IPython itself put there.
             if name not in hidden or hidden[name] is not value
         }
         self._check_syntax(cell)
-        code = collect_code(cell, history, self._included, known)
+        code = collect_code(cell, history, self._included, namespace)
         compile(code, "notebook.py", "exec")
         return code
 
@@ -191,15 +191,15 @@ def _submit(connection: RestConnection, body: dict[str, Any]) -> dict[str, Any]:
         "workloads before you run the cell again."
     )
     try:
-        made = connection.call("POST", PREFIX, body)
+        answer = connection.call("POST", PREFIX, body)
     except KeyboardInterrupt:
         print(unknown)
         raise
     except Unreachable as error:
         raise Unreachable(f"{error} {unknown}") from None
-    if not isinstance(made, dict) or "workloadId" not in made:
+    if not isinstance(answer, dict) or "workloadId" not in answer:
         raise NotebookError(f"{connection.server} is no Muster. {unknown}")
-    return made
+    return answer
 
 
 def translate_pragma(lines: list[str]) -> list[str]:

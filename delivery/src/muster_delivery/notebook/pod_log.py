@@ -96,12 +96,12 @@ class PodLog:
             lines = self._connection.stream_lines(
                 self._path, query | position.build_query(), self._note_run
             )
-            known, has_news = position.count, False
+            read_count, has_news = position.count, False
             try:
                 for number, line in enumerate(lines, 1):
                     if self._closed.is_set():
                         return False
-                    if number > known:
+                    if number > read_count:
                         failures, has_news = 0, True
                         self._on_line(position.add_line(line))
             except SilentAnswer:

@@ -62,16 +62,16 @@ def split_future_imports(source: str) -> tuple[list[str], str]:
 
     They stand at the beginning of a file, or nowhere.
     """
-    found = [each for each in ast.parse(source).body if is_future_import(each)]
+    imports = [each for each in ast.parse(source).body if is_future_import(each)]
     rest = source
-    for statement in reversed(found):
+    for statement in reversed(imports):
         lines = _LINE_ENDS.split(rest)
         last = int(statement.end_lineno or statement.lineno) - 1
         before = lines[statement.lineno - 1].encode()[: statement.col_offset].decode()
         after = lines[last].encode()[statement.end_col_offset :].decode()
         lines[statement.lineno - 1 : last + 1] = [f"{before}pass{after}"]
         rest = "\n".join(lines)
-    return [get_source(source, each) for each in found], rest
+    return [get_source(source, each) for each in imports], rest
 
 
 def is_future_import(statement: ast.stmt) -> bool:
@@ -144,11 +144,11 @@ def _find_root(node: ast.expr) -> ast.expr:
 def _list_names_read_first(source: str) -> set[str]:
     """Return the names that a source reads at its top before it gives them a meaning."""
     bound: set[str] = set()
-    found: set[str] = set()
+    names: set[str] = set()
     for statement in ast.parse(source).body:
-        found |= set(_list_read_names(statement)) - bound
+        names |= set(_list_read_names(statement)) - bound
         bound |= set(list_bound_names(get_source(source, statement)))
-    return found
+    return names
 
 
 def _list_read_names(statement: ast.stmt) -> Iterator[str]:

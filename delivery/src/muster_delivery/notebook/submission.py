@@ -46,10 +46,10 @@ def parse_options(line: str) -> CellOptions:
     parser.add_argument("--name", default="")
     parser.add_argument("--framework", default="PyTorch")
     try:
-        given = parser.parse_args(shlex.split(line))
+        arguments = parser.parse_args(shlex.split(line))
     except ValueError as error:
         raise NotebookError(f"The options cannot be read: {error}.") from None
-    options = CellOptions(**vars(given))
+    options = CellOptions(**vars(arguments))
     if options.units and not options.cpus:
         raise NotebookError("--units are prepared by data workers: say how many with --cpus.")
     return options

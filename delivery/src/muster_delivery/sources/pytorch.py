@@ -119,8 +119,8 @@ class MapDatasetSource(TorchSource, IndexedSource):
 
     def _list_generators(self) -> list[Any]:
         holders = [self.loader, *self.list_parts()]
-        found = [getattr(holder, "generator", None) for holder in holders]
-        unique = {id(generator): generator for generator in found if generator is not None}
+        generators = [getattr(holder, "generator", None) for holder in holders]
+        unique = {id(generator): generator for generator in generators if generator is not None}
         return list(unique.values())
 
     def load_batch(self, index: Index, key: EpochKey) -> LoadedBatch:
