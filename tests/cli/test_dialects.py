@@ -1,6 +1,7 @@
 """`runai` and `arena`: what their flags become, what is refused, and how they are installed."""
 
 import importlib
+import json
 import os
 import stat
 import subprocess
@@ -12,12 +13,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from muster_cli.actions.dialect_scripts import DIALECTS
+from muster_cli.actions.dialect_scripts import DIALECTS, describe_path_trouble
 from muster_cli.dialects import arena, parsing, runai, submitting
 from muster_cli.dialects.parsing import build_dialect, spell_switches
 from muster_cli.dialects.tables import Command, Dialect, Flag, Form
 from muster_cli.errors import UsageProblem
 from tests.cli.documented_flags import ARENA, ELSEWHERE, RUNAI
+from tests.cli.log_server import Answer, serve_answers
 from tests.cli.running import CommandLine, Console, Outcome
 from tests.cli.test_reference import list_commands
 
@@ -324,6 +326,13 @@ def test_workloads_are_listed_and_shown_in_the_columns_of_each(bob: CommandLine)
     assert "There is no node" in run_dialect(bob, "runai describe node nowhere", code=5).err
 
 
+def test_nodes_of_one_name_are_one_document(stranger: CommandLine) -> None:
+    nodes = [{"name": "node-1", "clusterName": name} for name in ("east", "west")]
+    with serve_answers(lambda *request: Answer(body=json.dumps({"nodes": nodes}))) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "a-token"}
+        assert json.loads(run_dialect(stranger, "runai describe node node-1 -o json").out) == nodes
+
+
 def test_logs_are_those_of_the_pod_that_is_named_or_leads(bob: CommandLine) -> None:
     first = run_dialect(bob, "runai logs train1").out.splitlines()
     assert first[0] == "rank 0 line 0"
@@ -410,6 +419,14 @@ def test_the_programs_are_installed_and_nothing_else_is_overwritten(stranger: Co
     assert stranger("dialect", "remove", str(folder)).out.count("is removed") == 2
     stranger("dialect", "remove", str(folder), code=5)
     assert "dialect install" in stranger("dialect", "list", str(folder)).out
+
+
+def test_a_script_on_the_path_that_cannot_be_run_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "runai").write_text("#!/bin/sh\n")
+    assert f"{tmp_path / 'runai'} cannot be run" in describe_path_trouble(tmp_path / "runai")
 
 
 def test_a_file_of_the_folder_it_is_started_in_is_not_imported(stranger: CommandLine) -> None:

@@ -259,6 +259,30 @@ def test_the_newest_lines_of_a_long_log_are_answered_whole(stranger: CommandLine
         run_client(stranger, read_logs)
 
 
+def test_quotas_of_a_project_have_its_department_among_however_many(stranger: CommandLine) -> None:
+    def answer(path: str, query: Query, token: str) -> Answer:
+        name = query.get("filterBy", "").removeprefix("name==")
+        if path.endswith("/projects"):
+            return Answer(
+                200, json.dumps({"projects": [{"name": name, "departmentName": "vision"}]})
+            )
+        names = [name] if name else ["audio", "text", "vision"]
+        return Answer(200, json.dumps({"departments": [{"name": each} for each in names]}))
+
+    async def read_quotas(answers: Answers) -> None:
+        quotas = await answers.read("quotas", project="team-v", limit=1)
+        assert (quotas["departments"], quotas["hasMore"]) == ([{"name": "vision"}], False)
+        quotas = await answers.read("quotas", limit=2)
+        assert ([each["name"] for each in quotas["departments"]], quotas["hasMore"]) == (
+            ["audio", "text"],
+            True,
+        )
+
+    with serve_answers(answer) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "a-token"}
+        run_client(stranger, read_quotas)
+
+
 def test_an_error_of_the_server_is_cut(stranger: CommandLine) -> None:
     async def ask(answers: Answers) -> None:
         text = await answers.read_error("list")

@@ -115,4 +115,6 @@ def describe_path_trouble(path: Path) -> str:
     if os.path.realpath(path.parent) not in map(os.path.realpath, filter(None, folders)):
         folder = shlex.quote(str(path.parent.resolve()))
         return f'{path.parent} is not on the PATH: export PATH={folder}:"$PATH"'
+    if program is None:
+        return f"{path} cannot be run: its folder, or its filesystem, takes no programs."
     return f"{program} comes first on the PATH: `{path.name}` runs that one."

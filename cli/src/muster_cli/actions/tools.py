@@ -247,16 +247,19 @@ def list_quotas(session: Session, arguments: Arguments) -> Answer:
             f"There is no project {project} among those that you may see.",
             "Without 'project' this tool shows them.",
         )
-    department = RESOURCES["department"]
-    above = session.list_items(department.get_route(Verb.LIST), department.items, limit=limit)
-    wanted = {each.get("departmentName") for each in answer["projects"]}
-    return answer | {
-        "departments": [
-            _choose_values(each, _DEPARTMENT_PLACES)
-            for each in above
-            if each.get("name") in wanted or not project
-        ]
-    }
+    # One project is below one department, which may not be among the first ones.
+    names = [each.get("departmentName") for each in answer["projects"]] if project else []
+    resource = RESOURCES["department"]
+    departments = session.list_items(
+        resource.get_route(Verb.LIST),
+        resource.items,
+        query={"filterBy": f"name=={names[0]}"} if names else None,
+        limit=limit + 1,
+    )
+    above = _take_items(
+        "departments", (_choose_values(each, _DEPARTMENT_PLACES) for each in departments), limit
+    )
+    return above | answer | {"hasMore": above["hasMore"] or answer["hasMore"]}
 
 
 def submit_workload(session: Session, arguments: Arguments) -> Answer:

@@ -71,12 +71,12 @@ def describe_job(call: Call) -> None:
         terminal.write_line(line)
 
 
-def _write_data(call: Call, item: Item) -> bool:
-    """Write an item as JSON or YAML where that is asked for; tell whether it was."""
+def _write_data(call: Call, value: Item | Sequence[Item]) -> bool:
+    """Write an item, or several, as JSON or YAML where that is asked for; tell whether it was."""
     output = read_output(call)
     if output not in (OutputFormat.JSON, OutputFormat.YAML):
         return False
-    write_value(item, output, call.invocation.terminal)
+    write_value(value, output, call.invocation.terminal)
     return True
 
 
@@ -231,9 +231,10 @@ def describe_node(call: Call) -> None:
         raise NotFound(
             f"There is no node {name} among those that you may see.", "`runai list nodes` has them."
         )
+    # A name may be that of a node in each of several clusters.
+    if _write_data(call, nodes[0] if len(nodes) == 1 else nodes):
+        return
     for node in nodes:
-        if _write_data(call, node):
-            continue
         for label, path in _NODE_FACTS:
             if text := format_value(get_value(node, path)):
                 call.invocation.terminal.write_line(f"{label}: {text}")
