@@ -118,7 +118,7 @@ def _create_assets(
         )
         return chosen[number % 4].columns
 
-    def of(model: type[models.Model], **more: Any) -> None:
+    def create_named(model: type[models.Model], **more: Any) -> None:
         bulk_create(
             model,
             count,
@@ -131,22 +131,24 @@ def _create_assets(
             ),
         )
 
-    of(Environment, image="registry.example.com/research/train:2.6", framework="PyTorch")
-    of(ComputeResource, gpu_devices=4)
-    of(
+    create_named(Environment, image="registry.example.com/research/train:2.6", framework="PyTorch")
+    create_named(ComputeResource, gpu_devices=4)
+    create_named(
         DataSource,
         kind="git",
         origin={"repository": "https://git.example.com/team/code.git"},
         path="/code",
     )
-    of(Credential, kind="password", public={"username": "robot"}, secret="{}")
-    of(
+    create_named(Credential, kind="password", public={"username": "robot"}, secret="{}")
+    create_named(
         Template,
         framework="PyTorch",
         form={"start": {"configuration": ["workers-only"]}},
         locked=["image", "workers"],
     )
-    of(Policy, rules={"workers": {"max": 8}, "image": {"options": ["registry.example.com/*"]}})
+    create_named(
+        Policy, rules={"workers": {"max": 8}, "image": {"options": ["registry.example.com/*"]}}
+    )
     _create_uses(list(Environment.objects.order_by("name")), "environment")
     _create_uses(list(ComputeResource.objects.order_by("name")), "compute")
 
@@ -155,11 +157,11 @@ def _create_uses(assets: Sequence[Environment | ComputeResource], kind: str) -> 
     """Record one asset as used by each workload, so that the tables count the uses of many."""
     workloads = list(Workload.objects.values_list("pk", flat=True))
 
-    def use(number: int) -> UsedAsset:
+    def build_use(number: int) -> UsedAsset:
         asset = assets[number % len(assets)]
         return UsedAsset(workload_id=workloads[number], kind=kind, asset=asset.pk, name=asset.name)
 
-    bulk_create(UsedAsset, len(workloads), use)
+    bulk_create(UsedAsset, len(workloads), build_use)
 
 
 def _create_rules(users: Sequence[User], projects: Sequence[Project], member: User) -> None:

@@ -248,7 +248,7 @@ def main() -> int:
         print(f"  {'':<48}{'p50 ms':>9}{'p95 ms':>9}{'KiB':>9}{'queries':>8}", flush=True)
         session = fixture["sessions"][chosen.who]
 
-        def wanted(name: str) -> bool:
+        def is_chosen(name: str) -> bool:
             return not chosen.only or any(word in name for word in chosen.only)
 
         with (
@@ -260,7 +260,7 @@ def main() -> int:
             measure(figures, "a bare Django page", lambda: peer.ask(bare), chosen.requests)
             reader = SizeReader(url, session, fixture["tokens"][chosen.who])
             for name, address in list_addresses(fixture, chosen.who).items():
-                if wanted(name):
+                if is_chosen(name):
                     measure(
                         figures,
                         name,
@@ -270,7 +270,7 @@ def main() -> int:
                     )  # type: ignore[misc]
             peer = SizeReader(peer_url, fixture["sessions"]["admin"])
             measure(figures, "a bare Django page, after", lambda: peer.ask(bare), chosen.requests)
-        if wanted("streams"):
+        if is_chosen("streams"):
             with server:
                 for kind in ("running", "failed"):
                     at = f"/workloads/{fixture['wide'][kind]}"

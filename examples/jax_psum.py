@@ -51,7 +51,7 @@ def train(options: argparse.Namespace, rank: int, world: int) -> None:
     mesh = Mesh(np.array(jax.devices()), (RANKS,))
     rank_sharding, replicated = NamedSharding(mesh, PartitionSpec(RANKS)), PartitionSpec()
 
-    def spread(local: Any) -> Any:
+    def spread_rows(local: Any) -> Any:
         """Return an array of which each process brings its own part."""
         return jax.make_array_from_process_local_data(rank_sharding, local)
 
@@ -66,7 +66,7 @@ def train(options: argparse.Namespace, rank: int, world: int) -> None:
 
     devices = jax.local_device_count()
     numbers = np.full(devices, (rank + 1.0) / devices, np.float32)
-    summed = over_all(lambda part: jax.lax.psum(jnp.sum(part), RANKS), 1)(spread(numbers))
+    summed = over_all(lambda part: jax.lax.psum(jnp.sum(part), RANKS), 1)(spread_rows(numbers))
     print(f"sum {float(summed):g} of {world} ranks rank {rank}", flush=True)
 
     random = np.random.default_rng([options.seed, rank])
@@ -84,7 +84,7 @@ def train(options: argparse.Namespace, rank: int, world: int) -> None:
         return weights - options.lr * gradient, loss
 
     step, weights = over_all(on_one, 3), np.zeros(FEATURES, np.float32)
-    part, wanted = spread(inputs), spread(targets)
+    part, wanted = spread_rows(inputs), spread_rows(targets)
     for number in range(1, options.steps + 1):
         time.sleep(options.slow)
         weights, loss = step(weights, part, wanted)

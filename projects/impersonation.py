@@ -100,7 +100,7 @@ def make_user_lookup(request: HttpRequest) -> Callable[[], User | None]:
     """
     store, key = type(request.session), request.session.session_key
 
-    def now() -> User | None:
+    def find_current_user() -> User | None:
         later_request = HttpRequest()
         later_request.session = store(key)
         # An empty session is nobody's, and is not to be asked for: that would make one.
@@ -113,7 +113,7 @@ def make_user_lookup(request: HttpRequest) -> Callable[[], User | None]:
             else user
         )
 
-    return now
+    return find_current_user
 
 
 class ImpersonationMiddleware(MiddlewareMixin):

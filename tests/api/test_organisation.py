@@ -171,24 +171,29 @@ def test_what_is_held_now(cast: Cast) -> None:
     )
     Project.objects.filter(pk=cast.team_b.pk).update(gpu_quota=None)
 
-    def told(who: Any, query: str, unit: str = "projects") -> list[Any]:
+    def list_values(who: Any, query: str, unit: str = "projects") -> list[Any]:
         values = Caller(who)("GET", f"/org-unit/{unit}/telemetry?telemetryType={query}")["values"]
         return [(each["value"], *(group["name"] for group in each["groups"])) for each in values]
 
-    assert told(cast.alice, "GPU_QUOTA&groupBy=ProjectId") == [("1.5", "team-a"), ("-1", "team-b")]
-    assert told(cast.alice, "OrgUnitTelemetryType.GPU_QUOTA") == [("-1",)]
-    assert told(cast.bob, "GPU_QUOTA&groupBy=DepartmentId") == [("1.5", "research")]
-    assert [told(cast.bob, f"{name}_ALLOCATION") for name in ("GPU", "CPU", "MEMORY")] == [
+    assert list_values(cast.alice, "GPU_QUOTA&groupBy=ProjectId") == [
+        ("1.5", "team-a"),
+        ("-1", "team-b"),
+    ]
+    assert list_values(cast.alice, "OrgUnitTelemetryType.GPU_QUOTA") == [("-1",)]
+    assert list_values(cast.bob, "GPU_QUOTA&groupBy=DepartmentId") == [("1.5", "research")]
+    assert [list_values(cast.bob, f"{name}_ALLOCATION") for name in ("GPU", "CPU", "MEMORY")] == [
         [("1",)],
         [("2000",)],
         [("3",)],
     ]
-    assert told(cast.mallory, "GPU_ALLOCATION&groupBy=ProjectId") == [("0", "team-b")]
-    assert told(cast.alice, "GPU_ALLOCATION", "departments") == [("1",)]
+    assert list_values(cast.mallory, "GPU_ALLOCATION&groupBy=ProjectId") == [("0", "team-b")]
+    assert list_values(cast.alice, "GPU_ALLOCATION", "departments") == [("1",)]
     Department.objects.filter(pk=cast.research.pk).update(gpu_quota=4)
-    assert told(cast.alice, "GPU_QUOTA&groupBy=DepartmentId", "departments") == [("4", "research")]
+    assert list_values(cast.alice, "GPU_QUOTA&groupBy=DepartmentId", "departments") == [
+        ("4", "research")
+    ]
     # Of a department that one may not see nothing is told, not even through what is in it.
-    assert told(cast.mallory, "GPU_ALLOCATION&groupBy=DepartmentId", "departments") == []
+    assert list_values(cast.mallory, "GPU_ALLOCATION&groupBy=DepartmentId", "departments") == []
     for wrong in (
         "",
         "MOON",

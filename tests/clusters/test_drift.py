@@ -127,12 +127,12 @@ def test_the_queue_of_a_department_that_has_no_project_left_goes(
         provision_now(each)
     assert before in find_drift_now(client, live_cast).orphan_queues
 
-    def gone() -> bool:
+    def is_queue_gone() -> bool:
         # The scheduler has to have seen that nothing is below it any more.
         drift.apply_drift(client, find_drift_now(client, live_cast))
         return find_object(client, QUEUES, before) is None
 
-    eventually(gone)
+    eventually(is_queue_gone)
     assert (
         find_object(client, QUEUES, project_provisioning.department_queue_name(other)) is not None
     )

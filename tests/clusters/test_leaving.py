@@ -79,7 +79,7 @@ def test_the_last_one_of_a_department_takes_its_queue_along(
         project_removal.remove_project(each, live_cast.alice)
         assert remove_now(each).removed_at is not None
 
-    def gone() -> bool:
+    def is_queue_gone() -> bool:
         # Refused while the scheduler has not seen that nothing is below it: then the heartbeat does
         # it.
         tasks.heartbeat(str(live_cast.cluster.pk))
@@ -90,7 +90,7 @@ def test_the_last_one_of_a_department_takes_its_queue_along(
             is None
         )
 
-    eventually(gone)
+    eventually(is_queue_gone)
 
 
 def test_an_adopted_namespace_stays_with_what_is_in_it(live_cast: Cast, client: Client) -> None:
@@ -169,11 +169,11 @@ def test_workloads_at_rest_go_first_and_their_history_stays(
         "not while something of it is there"
     )
 
-    def released() -> bool:
+    def is_released() -> bool:
         remove(str(workload.pk))
         return Workload.objects.get(pk=workload.pk).released_at is not None
 
-    eventually(released)
+    eventually(is_released)
     assert remove_now(team).removed_at is not None
     assert find_object(acting.client, QUEUES, team.queue) is None
     assert Workload.objects.get(pk=workload.pk).events.exists()

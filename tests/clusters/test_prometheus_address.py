@@ -85,18 +85,18 @@ def test_others_may_not(client: Client, cast: Cast) -> None:
 def test_over_rest_what_is_not_given_stays(client: Client, cast: Cast) -> None:
     headers = {"authorization": f"Bearer {tokens.issue_token(cast.alice)[0]}"}
 
-    def patched(**body: object) -> int:
+    def patch_cluster(**body: object) -> int:
         address = f"/api/v1/clusters/{cast.cluster.pk}"
         return client.patch(
             address, json.dumps(body), content_type="application/json", headers=headers
         ).status_code
 
-    assert patched(prometheusUrl=INSIDE) == 200
-    assert patched(name="renamed") == 200
+    assert patch_cluster(prometheusUrl=INSIDE) == 200
+    assert patch_cluster(name="renamed") == 200
     assert load_address(cast) == INSIDE
-    assert patched(prometheusUrl="http://169.254.169.254") == 400
-    assert patched(prometheusUrl=7) == 400
-    assert patched(prometheusUrl="") == 200
+    assert patch_cluster(prometheusUrl="http://169.254.169.254") == 400
+    assert patch_cluster(prometheusUrl=7) == 400
+    assert patch_cluster(prometheusUrl="") == 200
     assert load_address(cast) == ""
 
 

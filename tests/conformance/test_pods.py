@@ -182,13 +182,13 @@ def test_a_running_pod_is_ready_and_has_addresses(api: Api, namespace: str, imag
 def test_a_failing_container_is_started_again(api: Api, namespace: str, image: str) -> None:
     create_pod(api, namespace, shell_pod(image, "exit 1", restartPolicy="OnFailure"))
 
-    def restarted() -> Object | None:
+    def find_restart() -> Object | None:
         statuses = api.get(PODS.path(namespace, "pod")).ok()["status"].get("containerStatuses") or [
             {}
         ]
         return statuses[0] if statuses[0].get("restartCount", 0) >= 1 else None
 
-    container = eventually(restarted, within=270)
+    container = eventually(find_restart, within=270)
     assert container["lastState"]["terminated"]["exitCode"] == 1
 
 
@@ -235,13 +235,13 @@ def test_a_pod_that_nothing_can_hold_says_why_it_waits(
     container = {"resources": {"limits": {"nvidia.com/gpu": "4096"}}}
     create_pod(api, namespace, shell_pod(image, "exit 0", container=container))
 
-    def refused() -> Object | None:
+    def find_refusal() -> Object | None:
         conditions = api.get(PODS.path(namespace, "pod")).ok()["status"].get("conditions", [])
         return next(
             (c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"), None
         )
 
-    condition = eventually(refused)
+    condition = eventually(find_refusal)
     assert condition["reason"] == "Unschedulable"
     assert "nvidia.com/gpu" in condition["message"]
 

@@ -153,15 +153,15 @@ def test_what_a_process_that_is_started_alone_writes_is_its_users_alone(tmp_path
     }
     environment = given | {"PATH": os.environ["PATH"]}
 
-    def started(*arguments: str) -> "subprocess.Popen[bytes]":
+    def start_process(*arguments: str) -> "subprocess.Popen[bytes]":
         shell = ["sh", "-c", 'umask 022; exec "$@"', "sh", sys.executable, *arguments]
         return subprocess.Popen(
             shell, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
-    with started("manage.py", "migrate", "--verbosity", "0") as migrating:
+    with start_process("manage.py", "migrate", "--verbosity", "0") as migrating:
         assert migrating.wait(100) == 0
-    with started("-m", "console", "beat") as beat:
+    with start_process("-m", "console", "beat") as beat:
         until = time.monotonic() + 300
         while (
             not list(tmp_path.glob("beat-schedule*"))

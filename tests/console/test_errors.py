@@ -65,10 +65,10 @@ def test_an_error_page_of_a_thread_without_a_request_gives_its_connection_back()
     request.user = User.objects.create(username="somebody")
     SessionMiddleware(lambda asked: HttpResponse()).process_request(request)
 
-    def rendered() -> tuple[int, bool, bool]:
+    def render_page() -> tuple[int, bool, bool]:
         with CaptureQueriesContext(connection) as queries:
             status = response_for_exception(request, Http404()).status_code
         return status, len(queries) > 0, connection.connection is None
 
     with ThreadPoolExecutor(1) as thread:
-        assert thread.submit(rendered).result() == (404, True, True)
+        assert thread.submit(render_page).result() == (404, True, True)

@@ -85,7 +85,7 @@ def test_what_is_anothers_reads_like_what_is_not_there(world: World, name: str) 
 def test_lists_leak_no_count(world: World, path: str) -> None:
     """Nothing on a list changes for somebody when another team's rows come and go."""
 
-    def shown() -> str:
+    def load_page() -> str:
         if path.startswith("/api/"):
             token = world.tokens[world.cast.mallory.pk]
             return Client().get(path, headers={"authorization": f"Bearer {token}"}).content.decode()
@@ -93,13 +93,13 @@ def test_lists_leak_no_count(world: World, path: str) -> None:
         client.force_login(world.cast.mallory)
         return _FORGERY.sub("", client.get(path).content.decode())
 
-    before = shown()
+    before = load_page()
     journal.create_workload(
         a_spec(world.cast.team_a, "one-more"), project=world.cast.team_a, user=world.cast.bob
     )
     for model, more in ((Environment, {"image": "x"}), (ComputeResource, {})):
         model.objects.create(name="one-more", project=world.cast.team_a, **more)
-    assert _without_positions(shown()) == _without_positions(before)
+    assert _without_positions(load_page()) == _without_positions(before)
 
 
 def _without_positions(text: str) -> str:

@@ -103,7 +103,7 @@ def test_a_long_table_takes_the_same_queries(cast: Cast, path: str) -> None:
             assert client.get(address).status_code == 200
         return len(captured)
 
-    def more(number: int) -> None:
+    def create_rows(number: int) -> None:
         made = [
             model(
                 name=f"more-{number}-{each:04}", project=cast.team_a, created_by=cast.bob, **values
@@ -112,13 +112,13 @@ def test_a_long_table_takes_the_same_queries(cast: Cast, path: str) -> None:
         ]
         model.objects.bulk_create(made)
 
-    more(60)
+    create_rows(60)
     before = [
         queries(f"/{path}"),
         queries(f"/{path}?sort=-updated&q=more"),
         queries(f"/{path}?format=csv"),
     ]
-    more(1000)
+    create_rows(1000)
     after = [
         queries(f"/{path}"),
         queries(f"/{path}?sort=-updated&q=more"),
@@ -188,11 +188,11 @@ def test_where_assets_are_used_is_counted_as_far_as_one_may_see(cast: Cast) -> N
             workload=workload, kind="environment", asset=environment.pk, name="common", version=1
         )
 
-    def counted(user: User) -> int:
+    def count_uses(user: User) -> int:
         row = client_of(user).get("/environments").context["listing"].rows[0]
         return int(row.workloads)
 
-    assert (counted(cast.bob), counted(cast.mallory), counted(cast.alice)) == (1, 1, 2)
+    assert (count_uses(cast.bob), count_uses(cast.mallory), count_uses(cast.alice)) == (1, 1, 2)
     page = client_of(cast.bob).get(f"/environments/{environment.pk}").content.decode()
     assert "train-of-team-a" in page
     assert "train-of-team-b" not in page

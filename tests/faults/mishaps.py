@@ -69,13 +69,13 @@ def close_in_body(passage: Passage) -> None:
     first change.
     """
 
-    def one(lines: Iterator[bytes]) -> Iterator[bytes]:
+    def yield_first_line(lines: Iterator[bytes]) -> Iterator[bytes]:
         for line in lines:
             yield line
             return
 
     if passage.is_stream:
-        passage.stream(one)
+        passage.stream(yield_first_line)
         return
     answer = passage.ask()
     passage.exchange.head(answer.status, f"Content-Length: {len(answer.body)}")
@@ -150,12 +150,12 @@ def bookmarks(lines: Iterator[bytes]) -> Iterator[bytes]:
 def append_error(code: int, reason: str) -> Callable[[Iterator[bytes]], Iterator[bytes]]:
     """Send an ERROR frame after the first change, or at once if there is none."""
 
-    def changed(lines: Iterator[bytes]) -> Iterator[bytes]:
+    def yield_with_error(lines: Iterator[bytes]) -> Iterator[bytes]:
         if code != 410:
             yield next(lines, b"")
         yield b'{"type": "ERROR", "object": ' + status(code, reason) + b"}\n"
 
-    return changed
+    return yield_with_error
 
 
 def expire_list(is_fresh: bool) -> Mishap:

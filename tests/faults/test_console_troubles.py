@@ -42,12 +42,12 @@ def reader(installation: Installation) -> Reader:
 def are(program: Program, phases: dict[str, str], within: float = 270) -> None:
     """Wait until each of these workloads is in its phase, or among the deleted."""
 
-    def others() -> list[str]:
+    def list_others() -> list[str]:
         deleted_ids = {str(each["id"]) for each in program.listed(deleted="true").values()}
         now = {key: "Deleted" if key in deleted_ids else program.phase(key) for key in phases}
         return [f"{key} is {phase}" for key, phase in now.items() if phase != phases[key]]
 
-    all_over(others, within)
+    all_over(list_others, within)
 
 
 @pytest.mark.timeout(900)

@@ -157,10 +157,10 @@ def requested_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 def test_after_any_of_a_hundred_histories_the_database_is_as_the_cluster_is(live: Any) -> None:
     @settings(max_examples=100, **HOW)
     @given(steps=histories)
-    def each(steps: Any) -> None:
+    def live_through(steps: Any) -> None:
         live(steps)
 
-    each()
+    live_through()
 
 
 @pytest.mark.long
@@ -168,7 +168,7 @@ def test_after_any_of_a_hundred_histories_the_database_is_as_the_cluster_is(live
 def test_after_any_of_a_thousand_histories_the_database_is_as_the_cluster_is(live: Any) -> None:
     @settings(max_examples=1000, **HOW)
     @given(steps=histories)
-    def each(steps: Any) -> None:
+    def live_through(steps: Any) -> None:
         live(steps)
 
-    each()
+    live_through()

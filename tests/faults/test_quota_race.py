@@ -162,7 +162,7 @@ def run_races(cast: Cast, ways: Callable[[int], Ways], whose: str) -> None:
 
 
 def one_is_admitted(acting: Acting, names: list[str], whose: str) -> None:
-    def decided() -> Any:
+    def find_decision() -> Any:
         acting.poll()
         found = by_status(names)
         return (
@@ -171,7 +171,7 @@ def one_is_admitted(acting: Acting, names: list[str], whose: str) -> None:
             else None
         )
 
-    found = eventually(lambda: (now := decided()) and now[Status.PENDING][0].reason and now)
+    found = eventually(lambda: (now := find_decision()) and now[Status.PENDING][0].reason and now)
     [winner], [waiting] = found[Status.RUNNING], found[Status.PENDING]
     assert not any(decode_spec(each.spec).is_preemptible for each in (winner, waiting))
     assert OVER_QUOTA in reasons(acting, waiting.project)

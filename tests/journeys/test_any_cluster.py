@@ -192,10 +192,10 @@ def test_what_nobody_followed_is_found_by_asking(unfollowed_journey: Journey) ->
     workload = travel.submit(travel.spec(None, HELLO))
     travel.standin.stage = Stage.DONE
 
-    def polled() -> bool:
+    def is_completed() -> bool:
         tasks.poll(str(travel.cluster.pk))
         return workload.status == Status.COMPLETED
 
-    travel.until(workload, polled)
+    travel.until(workload, is_completed)
     travel.cluster.refresh_from_db()
     assert (travel.cluster.trouble, travel.cluster.unreachable_since) == ("", None)

@@ -134,12 +134,12 @@ def test_only_a_change_of_the_spec_raises_the_generation(objects: Objects) -> No
 def test_status_and_spec_are_written_apart(objects: Objects) -> None:
     objects.create(PYTORCHJOBS, "a", training())
 
-    def both(obj: Object) -> None:
+    def change_both(obj: Object) -> None:
         obj["spec"]["runPolicy"] = {"suspend": True}
         obj["status"] = {"startTime": "2026-01-01T00:00:00Z"}
 
-    assert "status" not in objects.modify(PYTORCHJOBS, "a", "j", both)
-    assert objects.modify(PYTORCHJOBS, "a", "j", both, subresource="status")["status"] == {
+    assert "status" not in objects.modify(PYTORCHJOBS, "a", "j", change_both)
+    assert objects.modify(PYTORCHJOBS, "a", "j", change_both, subresource="status")["status"] == {
         "startTime": "2026-01-01T00:00:00Z"
     }
 

@@ -174,17 +174,24 @@ def test_two_containers_of_one_name_are_refused() -> None:
 
 
 def test_the_queue_of_a_job_cannot_change() -> None:
-    def queued(name: str) -> dict[str, Any]:
+    def build_queued_job(name: str) -> dict[str, Any]:
         return job(pytorchReplicaSpecs={}, runPolicy={"schedulingPolicy": {"queue": name}})
 
-    causes = schemas.load_schema("pytorchjobs").find_forbidden_changes(queued("a"), queued("b"))
+    causes = schemas.load_schema("pytorchjobs").find_forbidden_changes(
+        build_queued_job("a"), build_queued_job("b")
+    )
     assert [(c.field, c.message) for c in causes] == [
         (
             "spec.runPolicy.schedulingPolicy.queue",
             'Invalid value: "b": spec.runPolicy.schedulingPolicy.queue is immutable',
         )
     ]
-    assert schemas.load_schema("pytorchjobs").find_forbidden_changes(queued("a"), queued("a")) == []
+    assert (
+        schemas.load_schema("pytorchjobs").find_forbidden_changes(
+            build_queued_job("a"), build_queued_job("a")
+        )
+        == []
+    )
 
 
 def test_the_pod_spec_is_one_object_for_all_kinds() -> None:

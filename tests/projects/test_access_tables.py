@@ -74,15 +74,15 @@ def test_a_long_table_takes_the_same_queries(client: Client, cast: Cast, path: s
     make, query, most = TABLES[path]
     client.force_login(cast.alice)
 
-    def asked(address: str) -> int:
+    def count_queries(address: str) -> int:
         with CaptureQueriesContext(connection) as queries:
             assert client.get(address).status_code == 200
         return len(queries)
 
     make(cast, 60)
-    before = [asked(path), asked(path + query)]
+    before = [count_queries(path), count_queries(path + query)]
     make(cast, 1000)
-    assert [asked(path), asked(path + query)] == before
+    assert [count_queries(path), count_queries(path + query)] == before
     assert max(before) <= most
     assert b"".join(client.get(f"{path}?format=csv")).count(b"\n") >= 1061
 
@@ -94,16 +94,16 @@ def test_a_long_answer_takes_the_same_queries(cast: Cast, path: str) -> None:
     make = TABLES[f"/{path.rpartition('/')[2]}"][0]
     alice = Caller(cast.alice)
 
-    def asked() -> int:
+    def count_queries() -> int:
         with CaptureQueriesContext(connection) as queries:
             alice("GET", path)
         return len(queries)
 
     make(cast, 60)
-    asked()
-    before = asked()
+    count_queries()
+    before = count_queries()
     make(cast, 1000)
-    assert asked() == before <= 6
+    assert count_queries() == before <= 6
 
 
 def test_pages_follow_one_another_in_any_order(client: Client, cast: Cast) -> None:

@@ -230,14 +230,14 @@ def test_pages_of_what_went_wrong_show_the_id(cast: Cast, monkeypatch: pytest.Mo
 
 
 def test_behind_a_proxy_only_its_own_word_counts(cast: Cast, settings: Any) -> None:
-    def seen() -> str | None:
+    def load_address() -> str | None:
         caller = Caller(cast.bob)
         caller.raw("GET", "/clusters", **{"X-Forwarded-For": "9.9.9.9, 203.0.113.7"})
         return AuditEntry.objects.filter(event="token").latest("pk").address
 
-    assert seen() == "127.0.0.1"
+    assert load_address() == "127.0.0.1"
     settings.OPTIONS = settings.OPTIONS.model_copy(update={"behind_proxy": True})
-    assert seen() == "203.0.113.7"
+    assert load_address() == "203.0.113.7"
 
 
 def test_a_token_from_a_new_address_is_recorded_once(cast: Cast) -> None:

@@ -22,11 +22,11 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     def count(owner: type, name: str) -> None:
         method: Callable[..., Any] = getattr(owner, name)
 
-        def counted(*args: Any, **options: Any) -> Any:
+        def count_call(*args: Any, **options: Any) -> Any:
             counts[name] += 1
             return method(*args, **options)
 
-        monkeypatch.setattr(owner, name, counted)
+        monkeypatch.setattr(owner, name, count_call)
 
     count(ClusterRoom, "fit_pods")
     count(Claim, "_rank_givers")

@@ -78,23 +78,23 @@ class Acting:
     def until(self, workload: Workload, *statuses: str) -> Workload:
         """Poll the cluster until the workload has one of these statuses."""
 
-        def there() -> bool:
+        def has_status() -> bool:
             self.poll()
             workload.refresh_from_db()
             return workload.status in statuses
 
-        eventually(there)
+        eventually(has_status)
         return workload
 
     def repeat(self, step: Any, workload: Workload, until: Callable[[], Any]) -> Workload:
         """Run a step again, as its own messages would, until `until` is true."""
 
-        def done() -> bool:
+        def is_done() -> bool:
             step(str(workload.pk))
             workload.refresh_from_db()
             return bool(until())
 
-        eventually(done)
+        eventually(is_done)
         return workload
 
     def logs_are_kept(self, workload: Workload) -> None:

@@ -22,25 +22,25 @@ START = timezone.now()
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], datetime]:
     """Set the time to so many seconds after START."""
 
-    def set_(seconds: float) -> datetime:
+    def set_clock(seconds: float) -> datetime:
         moment = START + timedelta(seconds=seconds)
         monkeypatch.setattr("django.utils.timezone.now", lambda: moment)
         return moment
 
-    set_(0)
-    return set_
+    set_clock(0)
+    return set_clock
 
 
 @pytest.fixture
 def sampled_clock(cast: Cast, clock: Callable[[float], datetime]) -> Callable[[float], datetime]:
     """Set the time, just after the use of GPUs was sampled."""
 
-    def set_(seconds: float) -> datetime:
+    def set_clock(seconds: float) -> datetime:
         moment = clock(seconds)
         Sample.objects.update_or_create(project=cast.team_a, defaults={"at": moment})
         return moment
 
-    return set_
+    return set_clock
 
 
 def limited_workload(

@@ -79,12 +79,12 @@ class Growing:
     def until_pods(self, workload: Workload, running: int, requested: int) -> None:
         """Give the controller turns until so many pods run and so many are wanted."""
 
-        def done() -> bool:
+        def has_pods() -> bool:
             self.turn()
             workload.refresh_from_db()
             return (workload.running_pods, workload.requested_pods) == (running, requested)
 
-        eventually(done)
+        eventually(has_pods)
 
     def workers(self, workload: Workload) -> int:
         """How many workers the job wants in the cluster."""

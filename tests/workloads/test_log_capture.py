@@ -70,11 +70,11 @@ def capture(
 def finish(capture: LogCapture, client: Client) -> TurnOutcome:
     """Turn after turn, as the collector takes them, until the log is settled."""
 
-    def settled() -> TurnOutcome | None:
+    def settle_log() -> TurnOutcome | None:
         outcome = capture.read_turn(client)
         return None if outcome.end is TurnEnd.AGAIN else outcome
 
-    return pods.eventually(settled)
+    return pods.eventually(settle_log)
 
 
 def texts(capture: LogCapture) -> list[str]:
@@ -189,10 +189,10 @@ def seen_late(client: Client, meanwhile: Callable[[], object]) -> Iterator[Clien
         if request.path.endswith("/log"):
             begun.set()
         elif begun.is_set() and not happened.is_set():
-            return late
+            return pass_on_late
         return pass_unchanged
 
-    def late(passage: Passage) -> None:
+    def pass_on_late(passage: Passage) -> None:
         happened.set()
         meanwhile()
         passage.pass_on()
@@ -228,11 +228,11 @@ def test_a_pod_that_is_replaced_as_its_log_begins_is_not_taken_for_the_new_one(
     pods.eventually(lambda: pods.get_pod(client)["status"]["phase"] == "Running")
     reading = capture(pod, tmp_path)
 
-    def replaced() -> None:
+    def replace_pod() -> None:
         remove_pod(client)
         pods.start(client, pods.shell("echo other; sleep 60"))
 
-    with seen_late(client, replaced) as through:
+    with seen_late(client, replace_pod) as through:
         assert finish(reading, through) == TurnOutcome(
             TurnEnd.LOST, "The pod was gone before its log was read."
         )

@@ -48,11 +48,11 @@ def workload(cast: Cast) -> Workload:
 
 
 def until_kept(collector: LogCollector, workload: Workload) -> None:
-    def kept() -> bool:
+    def turn_and_check() -> bool:
         collector.run_turn()
         return logbook.are_logs_kept(workload.pk)
 
-    pods.eventually(kept)
+    pods.eventually(turn_and_check)
 
 
 def contents(workload: Workload) -> dict[tuple[str, int], list[str]]:

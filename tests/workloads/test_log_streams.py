@@ -225,12 +225,12 @@ async def test_a_log_that_is_over_is_not_the_end_while_other_pods_may_come() -> 
     await sync_to_async(settle)(log)
     await sync_to_async(rest)(workload, "Running")
 
-    def over(found: list[tuple[str, Any]]) -> bool:
+    def is_over(found: list[tuple[str, Any]]) -> bool:
         return bool(filter_events(found, "state")) and bool(
             filter_events(found, "state")[-1]["over"]
         )
 
-    found = await read_stream(client, workload, {"log": log.pk}, over)
+    found = await read_stream(client, workload, {"log": log.pk}, is_over)
     assert [name for name, _ in found] == ["state", "lines", "state"]
     assert [each["over"] for each in filter_events(found, "state")] == [False, True], (
         "not before its last line"

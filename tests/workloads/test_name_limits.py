@@ -41,14 +41,14 @@ def test_a_train_job_has_less_room(cast: Cast, workers: int, longest: int) -> No
     digit.
     """
 
-    def told(length: int) -> list[Any]:
+    def find_name_refusals(length: int) -> list[Any]:
         spec = a_spec(cast.team_a, "a" * length, workers=workers)
         return [
             each for each in job_targets.find_refusals(spec, TRAINER_ONLY) if each.field == "name"
         ]
 
-    assert told(longest) == []
-    assert [each.text for each in told(longest + 1)] == [
+    assert find_name_refusals(longest) == []
+    assert [each.text for each in find_name_refusals(longest + 1)] == [
         f"The name must have at most {longest} characters on this cluster; it has {longest + 1}."
     ]
 

@@ -164,13 +164,13 @@ def test_a_stream_of_who_looks_as_another_goes_on_until_they_look_no_more(
     real = feeds_module.run_in_reader
     monkeypatch.setattr(feeds_module, "RECHECK_SECONDS", 0.05)
 
-    async def noted(function: Any, *arguments: Any, **more: Any) -> Any:
+    async def note_answer(function: Any, *arguments: Any, **more: Any) -> Any:
         answer = await real(function, *arguments, **more)
         if more:
             answers.append(answer)
         return answer
 
-    monkeypatch.setattr(feeds_module, "run_in_reader", noted)
+    monkeypatch.setattr(feeds_module, "run_in_reader", note_answer)
 
     async def scene() -> None:
         async with Stream(cast.alice, "/workloads/live") as mine:

@@ -182,17 +182,17 @@ def test_whether_its_use_is_known_is_remembered_for_each_workload(
     )
     prometheus.use = {("used-worker-0", "a"): 60, ("idle-worker-0", "b"): 0}
 
-    def known() -> list[bool]:
+    def list_known() -> list[bool]:
         return [Workload.objects.get(pk=each.pk).is_use_known for each in (used, part, idle)]
 
     sample_again()
-    assert known() == [True, False, True]
+    assert list_known() == [True, False, True]
     prometheus.use = {("idle-worker-0", "b"): 0}
     sample_again()
-    assert known() == [False, False, True]
+    assert list_known() == [False, False, True]
     prometheus.status = 500
     sample_again()
-    assert known() == [False, False, False]
+    assert list_known() == [False, False, False]
 
 
 def test_tables_show_the_newest_use_and_open_pages_are_told(

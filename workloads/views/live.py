@@ -123,8 +123,8 @@ def _build_access_check(
     """Return a check that the session goes on for the same user with the same projects."""
     asking = impersonation.make_user_lookup(request)
 
-    def allowed() -> bool:
+    def may_still_see() -> bool:
         now = asking()
         return now is not None and now == user and list_visible_project_ids(now) == visible
 
-    return allowed
+    return may_still_see
