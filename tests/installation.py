@@ -47,7 +47,7 @@ class Installation:
             **options,
         }
         self.url = ""
-        self.said = ""
+        self.output = ""
         """What the last start printed."""
         self.cwd = ROOT
         self.environment: dict[str, str | None] = {}
@@ -86,7 +86,7 @@ class Installation:
             time.sleep(0.02)
         self.url = ready["url"]
         self.options["port"] = self.url.rpartition(":")[2]
-        self.said = self._printed()
+        self.output = self._printed()
         return self
 
     def begin(self) -> subprocess.Popen[bytes]:

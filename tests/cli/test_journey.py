@@ -19,7 +19,7 @@ def test_a_workload_is_walked_through_its_life(tmp_path: Path) -> None:
     home.mkdir()
     muster = CommandLine(home)
     with Installation(tmp_path / "data").migrated() as installation:
-        given = PASSWORD.search(installation.said)
+        given = PASSWORD.search(installation.output)
         assert given is not None
         sign_in = ("login", installation.url, "--user", "admin", "--password-stdin")
         muster(*sign_in, stdin=given["password"])

@@ -133,7 +133,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     muster = CommandLine(home)
     data = folder / "data"
     with Installation(data, localkube_gpus=GPUS).migrated() as installation:
-        given = PASSWORD.search(installation.said)
+        given = PASSWORD.search(installation.output)
         assert given is not None
         sign_in = ("login", installation.url, "--user", "admin", "--password-stdin")
         muster(*sign_in, stdin=given["password"])

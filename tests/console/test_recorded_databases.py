@@ -53,7 +53,7 @@ def test_each_stage_is_recorded_for_both_databases() -> None:
 @pytest.mark.parametrize("record", SQLITE_RECORDS)
 def test_it_starts_on_the_database_of_an_earlier_stage(tmp_path: Path, record: str) -> None:
     with Installation(_unpack_sqlite(tmp_path / "var", record)) as up:
-        assert "Sign in as admin" not in up.said
+        assert "Sign in as admin" not in up.output
         assert up.manage("shell", "--no-imports", "-c", LIST_ROWS) == ROWS
         program = Program(up.url, PASSWORD, username="alice")
         assert set(program.listed()) == {"older-one", "older-two"}

@@ -38,7 +38,7 @@ def get_mode(file: Path) -> int:
 
 def test_it_says_where_it_is_and_how_to_sign_in_once(installation_under_test: Installation) -> None:
     assert installation_under_test.url.startswith("http://127.0.0.1:")
-    password = PASSWORD.search(installation_under_test.said)
+    password = PASSWORD.search(installation_under_test.output)
     assert password is not None
     kept = "".join(installation_under_test.log(name) for name in ("prepare", *PROCESSES))
     assert password["password"] not in kept
@@ -153,7 +153,7 @@ def test_it_goes_on_where_it_ended_and_stops_as_told(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "var", admin_password="given by the environment")
     for how in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         installation.start()
-        assert PASSWORD.search(installation.said) is None
+        assert PASSWORD.search(installation.output) is None
         assert installation.stop(how) == 0
         assert installation.running() == []
     users = (
@@ -168,7 +168,7 @@ def test_a_killed_one_leaves_nothing_and_the_next_goes_on(tmp_path: Path) -> Non
     os.kill(installation.pids()["web"], signal.SIGSTOP)
     installation.kill()
     installation.start()
-    assert "what it left behind: web" in installation.said
+    assert "what it left behind: web" in installation.output
     assert fetch_url(f"{installation.url}/readyz") == (200, "ready\n")
     installation.kill()
     eventually(lambda: installation.running() == [])

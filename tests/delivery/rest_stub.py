@@ -22,7 +22,7 @@ class RestStub:
         self._output = b""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._build_handler())
         self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._asked = 0
+        self._request_count = 0
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -59,7 +59,7 @@ class RestStub:
 
     def _submit(self, body: dict[str, Any]) -> tuple[int, Any]:
         self.bodies.append(body)
-        self._asked, self._output, self.is_stopped = 0, b"", False
+        self._request_count, self._output, self.is_stopped = 0, b"", False
         if body["spec"]["totalGpus"] == 3:
             detail = {"field": "spec.totalGpus", "message": "2 or 4 can be made."}
             return 400, {"message": "This cannot be submitted.", "details": [detail]}
@@ -73,9 +73,9 @@ class RestStub:
 
     def _describe_workload(self) -> dict[str, Any]:
         assert self._process is not None
-        self._asked += 1
-        if self._asked <= 2:
-            data = {"preparedUnits": 5 * self._asked, "units": 10}
+        self._request_count += 1
+        if self._request_count <= 2:
+            data = {"preparedUnits": 5 * self._request_count, "units": 10}
             return {"phase": "Initializing", "phaseMessage": "<b>", "dataDelivery": data}
         code = self._process.poll()
         phase = "Running" if code is None else "Failed" if code else "Completed"

@@ -39,15 +39,15 @@ class Container:
         )
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self.out.read_text(errors="replace")
 
     def until(self, pattern: "re.Pattern[str]", within: float = 180.0) -> "re.Match[str]":
         """Wait until it says that."""
         deadline = time.monotonic() + within
-        while (found := pattern.search(self.said)) is None:
-            assert self.process.poll() is None, self.said
-            assert time.monotonic() < deadline, self.said
+        while (found := pattern.search(self.output)) is None:
+            assert self.process.poll() is None, self.output
+            assert time.monotonic() < deadline, self.output
             time.sleep(0.05)
         return found
 
@@ -100,7 +100,7 @@ def environment(image: Image, redis: str) -> dict[str, str]:
         port=0,
     )
     prepared = Container(image, given, "prepare", "manage.py", "prepare")
-    assert (prepared.ended(), "Sign in as admin" in prepared.said) == (0, True), prepared.said
+    assert (prepared.ended(), "Sign in as admin" in prepared.output) == (0, True), prepared.output
     return given
 
 
@@ -108,7 +108,7 @@ def test_the_database_is_prepared_and_those_who_wait_for_it_go_on(
     image: Image, environment: dict[str, str]
 ) -> None:
     waits = Container(image, environment, "wait", "manage.py", "migrate", "--check")
-    assert waits.ended() == 0, waits.said
+    assert waits.ended() == 0, waits.output
 
 
 def test_pages_and_their_styles_are_served(image: Image, environment: dict[str, str]) -> None:
@@ -122,8 +122,8 @@ def test_pages_and_their_styles_are_served(image: Image, environment: dict[str, 
         assert styles, page[:2000]
         assert "{" in fetch_page(address + styles[0], "muster.example.org")
     finally:
-        assert web.stop() in (0, -15), web.said
-    assert "Permission denied" not in web.said
+        assert web.stop() in (0, -15), web.output
+    assert "Permission denied" not in web.output
 
 
 @pytest.mark.parametrize("name", ["worker", "beat", "follow", "capture"])
@@ -136,20 +136,20 @@ def test_the_other_processes_run_show_that_they_live_and_stop(
     try:
         deadline = time.monotonic() + 180
         while not alive.exists():
-            assert process.process.poll() is None, process.said
-            assert time.monotonic() < deadline, process.said
+            assert process.process.poll() is None, process.output
+            assert time.monotonic() < deadline, process.output
             time.sleep(0.05)
     finally:
         status = process.stop()
-    assert status == 0, process.said
-    assert "Permission denied" not in process.said
+    assert status == 0, process.output
+    assert "Permission denied" not in process.output
 
 
 def test_what_is_written_elsewhere_is_refused(image: Image, environment: dict[str, str]) -> None:
     code = "import pathlib, sys; pathlib.Path(sys.argv[1], 'x').write_text('')"
     assert Container(image, environment, "data", "-c", code, str(image.root / "data")).ended() == 0
     refused = Container(image, environment, "app", "-c", code, str(image.root / "app"))
-    assert (refused.ended(), "Permission denied" in refused.said) == (1, True)
+    assert (refused.ended(), "Permission denied" in refused.output) == (1, True)
 
 
 def test_no_keys_of_the_build_are_left(image: Image) -> None:

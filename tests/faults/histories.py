@@ -107,7 +107,7 @@ class History(ClusterSteps):
         self.client, self._patient = clients.hasty, clients.patient
         self.acting = Acting(cast, clients.direct)
         self._sources = list(sources.list_sources(SERVED))
-        self._told: dict[int, Any] = {}
+        self._streams: dict[int, Any] = {}
         self._following = ClusterFollower(cast.cluster.pk)
         self._stop = InstantEvent()
         proxy.mutate = operating.without_controller
@@ -118,7 +118,7 @@ class History(ClusterSteps):
     def close(self) -> None:
         """End what was begun, and take out of the cluster what the history made."""
         self.proxy.choose = lambda request: pass_unchanged
-        for stream in self._told.values():
+        for stream in self._streams.values():
             stream.close()
         for each in self._all(PODS):
             if each["metadata"].get("finalizers"):
@@ -183,10 +183,10 @@ class History(ClusterSteps):
         source = self._sources[number]
         try:
             for _ in range(b % 4 + 1):
-                stream = self._told.get(number)
+                stream = self._streams.get(number)
                 if stream is None:
                     stop: Any = self._stop
-                    stream = self._told[number] = sources.watch_source(
+                    stream = self._streams[number] = sources.watch_source(
                         self.cast.cluster.pk, source, self.client, stop, BRISK
                     )
                 item = next(stream)
@@ -194,7 +194,7 @@ class History(ClusterSteps):
                 if isinstance(item, sources.SourceFailed):
                     break
         except (KubeError, StopIteration):
-            self._told.pop(number).close()
+            self._streams.pop(number).close()
 
     # What is between.
 

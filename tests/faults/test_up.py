@@ -111,7 +111,7 @@ def test_a_lock_that_a_dead_one_left_holds_nobody_up(tmp_path: Path) -> None:
     (tmp_path / "processes.json").write_text('{"redis": [1, 1], "web": "x"}')
     (tmp_path / "up.json").write_text('{"redis_port": "99999", "localkube_port": "none"}')
     with Installation(tmp_path, localkube="0") as installation:
-        assert "what it left behind" not in installation.said
+        assert "what it left behind" not in installation.output
 
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -22,13 +22,13 @@ class Watcher:
 
     def __init__(self, act: Callable[[Key], float | None]) -> None:
         self._act = act
-        self.seen: list[str] = []
+        self.names: list[str] = []
 
     def triggers(self) -> Mapping[Resource, Trigger]:
         return {CONFIGMAPS: lambda change: [(change.record.namespace, change.record.name)]}
 
     def reconcile(self, key: Key) -> float | None:
-        self.seen.append(key[1])
+        self.names.append(key[1])
         return self._act(key)
 
 
@@ -49,7 +49,7 @@ def test_what_exists_is_looked_at_first_and_each_change_after(stage: Stage) -> N
     stage.loop.add_controller(watcher)
     config(stage, "new")
     stage.settle()
-    assert watcher.seen == ["old", "new"]
+    assert watcher.names == ["old", "new"]
 
 
 def test_many_changes_of_one_object_are_one_look(stage: Stage) -> None:
@@ -61,7 +61,7 @@ def test_many_changes_of_one_object_are_one_look(stage: Stage) -> None:
             CONFIGMAPS, SPACE, "one", lambda obj, v=value: obj.update(data={"k": v})
         )  # type: ignore[misc]
     stage.settle()
-    assert watcher.seen == ["one"]
+    assert watcher.names == ["one"]
 
 
 def test_a_key_is_looked_at_again_when_it_asks_for_it(stage: Stage) -> None:
@@ -70,7 +70,7 @@ def test_a_key_is_looked_at_again_when_it_asks_for_it(stage: Stage) -> None:
     config(stage, "one")
     for seconds, looks in ((0, 1), (9.9, 1), (0.1, 2), (10, 3)):
         stage.settle(seconds)
-        assert len(watcher.seen) == looks
+        assert len(watcher.names) == looks
 
 
 def test_a_look_in_between_sets_the_timer_anew(stage: Stage) -> None:
@@ -82,7 +82,7 @@ def test_a_look_in_between_sets_the_timer_anew(stage: Stage) -> None:
     stage.loop.enqueue(watcher, (SPACE, "one"))
     stage.settle()
     stage.settle(6)
-    assert len(watcher.seen) == 2
+    assert len(watcher.names) == 2
 
 
 def test_a_loop_that_never_settles_is_found_out(stage: Stage) -> None:
@@ -112,7 +112,7 @@ def test_a_failing_key_is_logged_and_tried_again_later_and_later(
         loop = ControllerLoop(stage.objects, elapsed=lambda: passed)
 
         def act(key: Key) -> None:
-            if len(failing.seen) < 4:
+            if len(failing.names) < 4:
                 raise ValueError("bad luck")
             loop.stop()
 
@@ -145,7 +145,7 @@ def test_others_get_their_turn_while_there_is_much_to_do(stage: Stage) -> None:
             turns += 1
         loop.stop()
         await running
-        return len(busy.seen)
+        return len(busy.names)
 
     assert asyncio.run(asyncio.wait_for(scenario(), 10)) > 5
 

@@ -107,7 +107,7 @@ class Replay:
     recording: Recording
     thresholds: Thresholds = field(default_factory=Thresholds)
     memory: Memory = field(default_factory=Memory)
-    told: set[str] = field(default_factory=set)
+    open_keys: set[str] = field(default_factory=set)
     measured_at: float = 0.0
     losses: LossHistory = field(default_factory=LossHistory)
     readers: list[RankReader] = field(default_factory=list)
@@ -146,14 +146,14 @@ class Replay:
             evidence,
             self.memory,
             self.thresholds,
-            self.told,
+            self.open_keys,
             are_figures_due=is_due,
             load_figures=self._add_figures,
             load_last_lines=lambda ranks: {each.rank: self._find_last_line(each) for each in ranks},
         )
         self.measured_at = now if is_due else self.measured_at
-        self.told |= {each.key for each in tracking.begun}
-        self.told -= set(tracking.over)
+        self.open_keys |= {each.key for each in tracking.begun}
+        self.open_keys -= set(tracking.over)
         return tracking.begun
 
     def _add_figures(self, evidence: WorkloadEvidence, is_due: bool) -> WorkloadEvidence:

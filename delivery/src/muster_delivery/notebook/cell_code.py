@@ -186,7 +186,7 @@ class _TakenDefinitions:
         self._own = own
         self._own_problems = own_problems
         self._undefined = undefined
-        self._seen: set[_Definition] = set()
+        self._taken: set[_Definition] = set()
         self.sources: list[str] = []
 
     def add_needs(self, source: str, subject: str) -> None:
@@ -197,12 +197,12 @@ class _TakenDefinitions:
         for name in list_free_names(source):
             definition = self._newest.get(name)
             # Functions that call each other are found again here.
-            if definition in self._seen:
+            if definition in self._taken:
                 continue
             if problem := self._find_problem(name, definition):
                 raise NotebookError(f"{subject} names {name}, {problem}")
             if definition is not None:
-                self._seen.add(definition)
+                self._taken.add(definition)
                 self.add_needs(definition.source, subject)
                 self.sources.append(definition.source)
 

@@ -75,7 +75,7 @@ class WorkloadFollower:
         self._show_status = show_status
         self._late_seconds = late_seconds
         place = f"{connection.server}{self._path}"
-        self._shown = ShownLines(show_line, place, most_characters=most_characters)
+        self._shown_lines = ShownLines(show_line, place, most_characters=most_characters)
         self._lines: queue.Queue[str] = queue.Queue(WAITING_LINES)
         self._streams: dict[str, threading.Thread] = {}
         self._writing: frozenset[str] = frozenset()
@@ -170,7 +170,7 @@ class WorkloadFollower:
         deadline, count = time.monotonic() + seconds, 0
         while (seconds_left := deadline - time.monotonic()) > 0:
             try:
-                self._shown.add(self._lines.get(timeout=seconds_left))
+                self._shown_lines.add(self._lines.get(timeout=seconds_left))
             except queue.Empty:
                 break
             count += 1
@@ -185,10 +185,10 @@ class WorkloadFollower:
             if time.monotonic() > deadline:
                 break
         while not self._lines.empty():
-            self._shown.add(self._lines.get())
+            self._shown_lines.add(self._lines.get())
         if is_open:
-            self._shown.add("The end of a log did not come: its page may show more of it.")
-        self._shown.finish()
+            self._shown_lines.add("The end of a log did not come: its page may show more of it.")
+        self._shown_lines.finish()
 
 
 def _get_key(pod: dict[str, Any]) -> str:
