@@ -50,7 +50,8 @@ Case Thing Told Said Seen Held Some Left Lost Shown Used Asked Known Listed Hear
 Raced Applied Missing Merged Offered Wanted Needed Counted Look Of Where Whole
 """
 """What a class is never called: participles and pronouns that stand for anything."""
-REFUSED_PARAMETERS = frozenset(["told", "said", "seen", "held", "shown", "asked", "heard", "gone"])
+REFUSED_VARIABLES = frozenset(["told", "said", "seen", "held", "asked", "heard", "gone"])
+REFUSED_PARAMETERS = REFUSED_VARIABLES | {"shown"}
 
 
 def is_riddle(name: str) -> bool:
@@ -84,6 +85,8 @@ def find_riddles(path: Path) -> Iterator[str]:
             for parameter in list_parameters(node):
                 if parameter.arg in REFUSED_PARAMETERS:
                     yield f"{where}:{parameter.lineno}: parameter {parameter.arg} is a riddle"
+        if isinstance(node, ast.Name) and node.id in REFUSED_VARIABLES:
+            yield f"{where}:{node.lineno}: variable {node.id} is a riddle"
 
 
 def list_files(folders: Sequence[str]) -> list[Path]:

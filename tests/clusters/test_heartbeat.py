@@ -238,7 +238,7 @@ def test_a_second_heartbeat_does_not_wait_behind_the_first(cast: Cast) -> None:
 def test_what_the_old_credentials_find_is_not_taken_for_the_new_ones(
     cast: Cast, monkeypatch: pytest.MonkeyPatch, step: Step, is_away: bool
 ) -> None:
-    asked: list[Step] = []
+    enqueued: list[Step] = []
     fetch = discovery.fetch_server_version
 
     def fetch_late(client: Client) -> discovery.ServerVersion:
@@ -247,7 +247,7 @@ def test_what_the_old_credentials_find_is_not_taken_for_the_new_ones(
         return fetch(client)
 
     monkeypatch.setattr(discovery, "fetch_server_version", fetch_late)
-    monkeypatch.setattr(Step, "enqueue", lambda step, *given: asked.append(step))
+    monkeypatch.setattr(Step, "enqueue", lambda step, *given: enqueued.append(step))
     with answers([a_node("old")], []) as server:
         if not is_away:
             lead_to(cast.cluster, server)
@@ -257,7 +257,7 @@ def test_what_the_old_credentials_find_is_not_taken_for_the_new_ones(
     assert (cluster.probed_at, cluster.permissions_at) == (None, None)
     assert not cluster.nodes.exists()
     # By the change of credentials, and by the heartbeat that saw it.
-    assert asked == [tasks.heartbeat] * (2 if step is tasks.heartbeat else 1)
+    assert enqueued == [tasks.heartbeat] * (2 if step is tasks.heartbeat else 1)
 
 
 def test_a_cluster_that_asks_for_patience_is_not_unreachable(cast: Cast) -> None:

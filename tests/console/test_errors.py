@@ -35,7 +35,7 @@ TROUBLES = [
 def test_a_database_in_trouble_is_told_in_words(error: Exception, status: int, text: str) -> None:
     request = RequestFactory().post("/workloads/bulk")
     request.user = AnonymousUser()
-    page = UserErrorMiddleware(lambda asked: HttpResponse()).process_exception(request, error)
+    page = UserErrorMiddleware(lambda _: HttpResponse()).process_exception(request, error)
     assert page is not None
     assert (page.status_code, text in page.content.decode()) == (status, True)
     answer = handle_api_exception(error, {})
@@ -49,7 +49,7 @@ def test_a_database_in_trouble_is_told_in_words(error: Exception, status: int, t
 
 def test_what_nobody_expected_is_not_explained_away() -> None:
     assert (
-        UserErrorMiddleware(lambda asked: HttpResponse()).process_exception(
+        UserErrorMiddleware(lambda _: HttpResponse()).process_exception(
             RequestFactory().get("/"), ValueError("x")
         )
         is None
@@ -63,7 +63,7 @@ def test_an_error_page_of_a_thread_without_a_request_gives_its_connection_back()
     """
     request = RequestFactory().get("/workloads/nothing")
     request.user = User.objects.create(username="somebody")
-    SessionMiddleware(lambda asked: HttpResponse()).process_request(request)
+    SessionMiddleware(lambda _: HttpResponse()).process_request(request)
 
     def render_page() -> tuple[int, bool, bool]:
         with CaptureQueriesContext(connection) as queries:

@@ -158,10 +158,10 @@ def test_without_git_it_says_what_to_install(tmp_path: Path) -> None:
 class Door(http.server.BaseHTTPRequestHandler):
     """A Git host that lets nobody in, and remembers who tried."""
 
-    seen: list[str]
+    authorizations: list[str]
 
     def do_GET(self) -> None:
-        self.seen.append(self.headers.get("authorization", ""))
+        self.authorizations.append(self.headers.get("authorization", ""))
         self.send_response(401)
         self.send_header("www-authenticate", 'Basic realm="git"')
         self.send_header("content-length", "0")
@@ -176,7 +176,7 @@ def door() -> Iterator[tuple[str, list[str]]]:
     """Its address without the scheme, and the Authorization headers that came."""
     authorizations: list[str] = []
     with http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), type("Own", (Door,), {"seen": authorizations})
+        ("127.0.0.1", 0), type("Own", (Door,), {"authorizations": authorizations})
     ) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

@@ -50,7 +50,7 @@ class Pause:
     `until` is a moment of `time.monotonic`.
     """
 
-    asked: int
+    address_hash: int
     """A hash of where and how it was asked."""
     until: float
     seconds: float
@@ -123,7 +123,7 @@ def _sweep_prometheus(cluster: Cluster) -> sources.SweepResult:
     address_hash = hash((cluster.prometheus_url, cluster.prometheus_matcher, secrets))
     with _lock:
         pause = _pauses.get(cluster.pk)
-    if pause is not None and pause.asked != address_hash:
+    if pause is not None and pause.address_hash != address_hash:
         pause = None
     if pause is not None and time.monotonic() < pause.until:
         return sources.SweepResult(Sweep(), cluster.metrics_problem)
