@@ -7,7 +7,7 @@ from projects.models import User
 class Request(http.Request):
     """A request whose `user` is a User.
 
-    LoginRequiredMiddleware, and the authentication of the API, guarantee it.
+    SignInRedirectMiddleware, and the authentication of the API, guarantee it.
     """
 
     user: User

@@ -115,7 +115,7 @@ class GrantedRule:
 def list_rules(user: User) -> "QuerySet[AccessRule]":
     """Return the access rules of a user and their groups with `width` and `place`, to order by.
 
-    `width` is 0 for Muster as a whole and grows as scopes get narrower; `place` is their name.
+    `width` is 0 for the scope Everybody and grows as scopes get narrower; `place` is their name.
     """
     rules: QuerySet[AccessRule] = AccessRule.objects.of(user).with_subject()
     return rules.annotate(

@@ -522,7 +522,8 @@ def _describe_missing_pods(counts: _PodTally) -> str:
 def _describe_ends(job: Object, requested: int) -> str:
     """Describe how the pods ended, by the job's own count.
 
-    The job also counts pods that were removed. What neither succeeded nor failed was stopped.
+    The job also counts pods that were removed. What neither succeeded nor failed was stopped. Where
+    it counts none, how they ended is not known: it counts no pod that failed and was restarted.
     """
     status = nested_dict(job, "status")
     if find_shape(job.get("kind")) is JobShape.RUNS:
@@ -538,6 +539,6 @@ def _describe_ends(job: Object, requested: int) -> str:
     parts = {
         "succeeded": succeeded,
         "failed": failed,
-        "stopped": max(0, expected - succeeded - failed),
+        "stopped" if succeeded or failed else "ended": max(0, expected - succeeded - failed),
     }
     return ", ".join(f"{count} {word}" for word, count in parts.items() if count)

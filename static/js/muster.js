@@ -7,13 +7,17 @@ window.muster = (() => {
   const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
   const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 
-  const minute = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
-
-  const second = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  // Another year is named: what is kept for long looks like what is of today otherwise.
+  const formatter = (parts) => {
+    const short = new Intl.DateTimeFormat("en-GB", parts), long = new Intl.DateTimeFormat("en-GB", { ...parts, year: "numeric" });
+    return (moment) => (moment.getFullYear() === new Date().getFullYear() ? short : long).format(moment);
+  };
+  const minute = formatter({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+  const second = formatter({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
   const time = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 
-  const clock = (moment) => (moment.toDateString() === new Date().toDateString() ? time : minute).format(moment);
+  const clock = (moment) => (moment.toDateString() === new Date().toDateString() ? time.format(moment) : minute(moment));
 
   const rough = (seconds) => {
     if (seconds < MINUTE) return `${Math.floor(seconds)} s`;
@@ -35,7 +39,7 @@ window.muster = (() => {
     for (const each of root.querySelectorAll("time[data-when], time[data-at], time[data-clock]")) {
       const moment = new Date(each.dateTime);
       if (Number.isNaN(moment.getTime())) continue;
-      const words = "at" in each.dataset ? (each.dataset.at === "seconds" ? second : minute).format(moment) : "clock" in each.dataset ? clock(moment) : distance(moment);
+      const words = "at" in each.dataset ? (each.dataset.at === "seconds" ? second : minute)(moment) : "clock" in each.dataset ? clock(moment) : distance(moment);
       if (each.textContent !== words) each.textContent = words;
       if (!each.dataset.exact) {
         each.dataset.exact = "1";
@@ -140,6 +144,11 @@ window.muster = (() => {
   document.addEventListener("htmx:configRequest", (event) => {
     const token = cookie("muster_csrf") || document.querySelector("meta[name=csrf-token]")?.content;
     if (token) event.detail.headers["X-CSRFToken"] = token;
+  });
+  // Who signed in again in another tab has a new token; what is typed in this one is theirs all the same.
+  document.addEventListener("formdata", ({ formData }) => {
+    const token = cookie("muster_csrf");
+    if (token && formData.has("csrfmiddlewaretoken")) formData.set("csrfmiddlewaretoken", token);
   });
   document.addEventListener("htmx:beforeSwap", (event) => {
     const xhr = event.detail.xhr;

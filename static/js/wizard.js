@@ -188,6 +188,34 @@
     fit();
   };
 
+  // ---- From what is wrong to its field ----
+  const FIELD = "input:not([type=hidden], [type=search]):enabled, select:enabled, textarea:enabled, [data-add-row]";
+  const listWrongFields = (summary) => {
+    const list = document.createElement("ul");
+    for (const error of form.querySelectorAll(".mu-error")) {
+      // The error of a group of cards stands below it.
+      const place = error.closest(".mu-field, [data-rows]") || error.previousElementSibling;
+      const field = place?.querySelector(FIELD);
+      if (!field) continue;
+      const link = document.createElement("a");
+      link.href = `#${field.id}`;
+      const name = place.querySelector("legend, .pf-v6-c-form__label-text, .pf-v6-c-check__label").textContent.trim();
+      link.textContent = `${name}: ${error.textContent.trim()}`;
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        for (let part = field.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+        field.focus({ preventScroll: true });
+        place.scrollIntoView({ block: "center" });
+      });
+      const item = document.createElement("li");
+      item.append(link);
+      list.append(item);
+    }
+    if (list.childElementCount) summary.querySelector(".mu-alert__words").append(list);
+  };
+  const summary = form && document.getElementById("wrong");
+  if (summary) listWrongFields(summary);
+
   if (form?.dataset.save) stored();
   totals();
   projects();

@@ -34,6 +34,22 @@ def test_a_wrong_password_is_told_and_the_name_is_kept(page: Page, site: Site) -
     expect(page.get_by_label("User name")).to_have_value("bob")
 
 
+def test_a_time_by_the_clock_names_its_year_unless_it_is_this_one(page: Page, site: Site) -> None:
+    page.goto("/sign-in")
+    words = page.evaluate("""() => {
+        const place = document.createElement("p");
+        for (const year of [2020, new Date().getFullYear()]) {
+            const time = document.createElement("time");
+            time.dateTime = new Date(year, 5, 7, 12, 30).toISOString();
+            time.dataset.at = "";
+            place.append(time);
+        }
+        window.muster.freshen(place);
+        return [...place.children].map((each) => each.textContent);
+    }""")
+    assert words == ["7 Jun 2020, 12:30", "7 Jun, 12:30"]
+
+
 def test_the_first_tab_leads_past_the_navigation(sign_in: SignIn) -> None:
     page = sign_in("alice")
     page.keyboard.press("Tab")

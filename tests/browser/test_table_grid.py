@@ -52,6 +52,14 @@ def open_panel(page: Page, words: str) -> None:
     page.locator("summary").filter(has_text=words).click()
 
 
+def test_the_usual_columns_fit_beside_the_navigation_of_a_laptop(sign_in: SignIn) -> None:
+    page = sign_in("bob", at="/workloads")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    box = page.get_by_role("region", name="Table of workloads")
+    expect(box.locator("[data-column=type]").last).to_contain_text("Distributed")
+    assert box.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
+
+
 def test_a_filter_of_the_panel_narrows_the_rows_and_is_taken_away(sign_in: SignIn) -> None:
     page = sign_in("bob", at="/workloads")
     open_panel(page, "More filters")

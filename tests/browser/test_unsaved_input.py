@@ -3,6 +3,7 @@
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import SignIn, Site
+from tests.cast import PASSWORD
 
 TYPIST = """
 from projects import granting
@@ -63,6 +64,36 @@ def test_what_was_typed_stays_when_the_session_has_ended_until_the_form_is_close
     # It still counts as unsaved.
     ask_to_close(page).get_by_role("button", name="Throw it away").click()
     page.wait_for_url("**/sign-in?**")
+
+
+def test_what_was_typed_is_taken_after_a_new_sign_in_in_another_tab(sign_in: SignIn) -> None:
+    page = sign_in("alice", "/environments/new")
+    page.get_by_label("Name", exact=True).fill("typed-before")
+    page.get_by_label("Image", exact=True).fill("train:1")
+    page.context.clear_cookies()
+    # The new session has another CSRF token than the form.
+    other = page.context.new_page()
+    other.goto("/sign-in?next=/projects")
+    other.get_by_label("User name").fill("alice")
+    other.get_by_label("Password").fill(PASSWORD)
+    other.get_by_role("button", name="Sign in").click()
+    other.wait_for_url("**/projects")
+    other.close()
+    page.get_by_role("main").get_by_role("button", name="CREATE ENVIRONMENT").click()
+    expect(page.locator(".mu-toast")).to_contain_text("The environment typed-before was saved.")
+
+
+def test_what_was_sent_without_a_session_leads_back_to_its_page(
+    sign_in: SignIn, site: Site
+) -> None:
+    page = sign_in("alice", f"/projects/{site.team_a}")
+    page.context.clear_cookies(name="muster_session")
+    page.get_by_role("button", name="Add person").click()
+    expect(page.locator(".mu-toast")).to_contain_text("You were signed out, so nothing was done")
+    page.get_by_label("User name").fill("alice")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"**/projects/{site.team_a}")
 
 
 def test_escape_asks_before_it_closes_a_form_with_something_typed(sign_in: SignIn) -> None:

@@ -29,6 +29,23 @@ def test_the_right_password_opens_the_page_one_wanted(client: Client, cast: Cast
 
 
 @pytest.mark.parametrize(
+    ("referer", "wanted"),
+    [
+        ("http://testserver/projects/1?q=a#b", "/projects/1%3Fq%3Da"),
+        ("http://elsewhere.example/projects/1", "/projects/1/people"),
+        ("", "/projects/1/people"),
+    ],
+)
+def test_what_was_sent_without_a_session_leads_back_to_its_page_and_says_that_nothing_was_done(
+    client: Client, cast: Cast, referer: str, wanted: str
+) -> None:
+    answer = client.post("/projects/1/people", {"name": "bob"}, headers={"Referer": referer})
+    assert answer.headers["Location"] == f"/sign-in?next={wanted}"
+    page = client.get(answer.headers["Location"]).content.decode()
+    assert "You were signed out, so nothing was done." in page
+
+
+@pytest.mark.parametrize(
     "wanted", ["https://elsewhere.example/", "//elsewhere.example", "javascript:alert(1)"]
 )
 def test_nobody_is_sent_to_a_page_that_is_not_ours(client: Client, cast: Cast, wanted: str) -> None:

@@ -301,6 +301,35 @@ def test_a_lost_node_is_named_with_the_pods_that_are_lost_with_it(cast: Cast) ->
     )
 
 
+def test_a_pod_that_keeps_failing_is_told_with_the_line_of_its_log(cast: Cast) -> None:
+    workload = a_workload(cast.team_a, status="Degraded", job=JOB)
+    data = objects.pod(
+        "worker",
+        0,
+        owner="j",
+        node="n1",
+        ready=False,
+        restarts=2,
+        state={"waiting": {"reason": "CrashLoopBackOff"}},
+        last={"terminated": {"exitCode": 5}},
+    )
+    pod = a_pod(workload, name=data["metadata"]["name"], node="n1", restarts=2, data=data)
+    diagnosis_without_log = queries.diagnose_workload(workload, cast.vera)
+    store_log(pod, 0, b"OSError: [Errno 28] No space left on device\n")
+    log = store_log(pod, 1, b"loading\nFileNotFoundError: shard <7>\ngoodbye\n")
+    diagnosis = queries.diagnose_workload(workload, cast.vera)
+    assert diagnosis_without_log is not None
+    assert diagnosis is not None
+    assert diagnosis.sentence == diagnosis_without_log.sentence
+    assert diagnosis_without_log.sentence.startswith("Worker 0 keeps ending with exit code 5")
+    assert (diagnosis_without_log.line, diagnosis_without_log.log) == ("", None)
+    assert (diagnosis.line, diagnosis.log, diagnosis.offset) == (
+        "FileNotFoundError: shard <7>",
+        log,
+        len("loading\n"),
+    )
+
+
 def test_what_waited_for_data_says_that_it_waits_for_gpus_now(cast: Cast) -> None:
     workload = create_waiting(cast)
     create_holding(cast, cast.team_b, 3)

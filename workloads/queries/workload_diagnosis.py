@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from projects.models import User
 from workloads import data_delivery, logbook
-from workloads.diagnosis import Diagnosis, NodeFault, diagnose_failure
+from workloads.diagnosis import Diagnosis, NodeFault, diagnose_failure, find_clue
 from workloads.kube_objects import DATA_WORKER
 from workloads.models import Log, Pod, RadarFinding, Workload
 from workloads.pod_views import build_pod_view
@@ -69,8 +69,25 @@ def diagnose_workload(workload: Workload, user: User) -> WorkloadDiagnosis | Non
 
 
 def _diagnose_waiting(workload: Workload, user: User) -> WorkloadDiagnosis | None:
+    """Return why it waits; of a pod that keeps failing, with the line of its last log."""
     diagnosis_and_pod = waiting.diagnose_waiting_workloads([workload], user).get(workload.pk)
-    return None if diagnosis_and_pod is None else WorkloadDiagnosis(*diagnosis_and_pod)
+    if diagnosis_and_pod is None:
+        return None
+    diagnosis, pod = diagnosis_and_pod
+    if pod is None or not _has_container_failed(pod, diagnosis.container):
+        return WorkloadDiagnosis(diagnosis, pod)
+    tail = _load_tails([pod]).get(pod.name)
+    clue = find_clue(tail.lines) if tail else None
+    if tail is None or clue is None:
+        return WorkloadDiagnosis(diagnosis, pod)
+    diagnosis = replace(
+        diagnosis, help=clue.help or diagnosis.help, line=clue.line, line_index=clue.index
+    )
+    return WorkloadDiagnosis(diagnosis, pod, tail.log, tail.locate_line(clue.index))
+
+
+def _has_container_failed(pod: Pod, container: str) -> bool:
+    return any(end.exit_code for end in build_pod_view(pod.data).ends if end.container == container)
 
 
 def _diagnose_failure(workload: Workload) -> WorkloadDiagnosis | None:
