@@ -226,8 +226,8 @@ def find_examples(views: Iterable[PodView]) -> dict[Standing, ExamplePod]:
         standing = find_standing(view)
         if not view.reason and standing is Standing.UNSCHEDULABLE:
             continue
-        known = first.setdefault(standing, view)
-        is_newer = rank is None and known.rank is None and view.created_at > known.created_at
+        example = first.setdefault(standing, view)
+        is_newer = rank is None and example.rank is None and view.created_at > example.created_at
         if standing is Standing.FAILED and is_newer:
             first[standing] = view
     return {

@@ -97,7 +97,7 @@ UNBELIEVABLE: dict[str, Callable[[Provider], None]] = {
     "a number": sign_with(lambda *_: 7),
     "no JSON in it": sign_with(lambda *_: "a.b.c"),
     "userinfo of somebody else": lambda provider: setattr(
-        provider, "informed", lambda told: told.update(sub="somebody-else")
+        provider, "informed", lambda claims: claims.update(sub="somebody-else")
     ),
     "userinfo that fails": lambda provider: provider.broken.add("/userinfo"),
     "no keys": lambda provider: provider.broken.add("/keys"),

@@ -71,9 +71,9 @@ def test_it_waits_for_gpus_that_others_hold_who_are_named_to_those_who_may_see_t
 ) -> None:
     workload = create_waiting(cast)
     create_holding(cast, cast.team_b, 3)
-    told = queries.diagnose_workload(workload, cast.bob)
-    assert told is not None
-    assert told.sentence == "Needs 3 GPUs; 1 of 4 is free; other projects hold 3."
+    diagnosis = queries.diagnose_workload(workload, cast.bob)
+    assert diagnosis is not None
+    assert diagnosis.sentence == "Needs 3 GPUs; 1 of 4 is free; other projects hold 3."
     assert "team-b holds 3" in queries.diagnose_workload(workload, cast.alice).sentence  # type: ignore[union-attr]
     AccessRule.objects.create(user=cast.bob, project=cast.team_b, role=VIEWER)
     cast.bob.refresh_from_db()
@@ -101,9 +101,9 @@ def test_who_holds_only_nodes_that_it_may_not_use_is_not_named(cast: Cast) -> No
     pod = Pod.objects.get(workload=workload)
     pod.data["spec"]["nodeSelector"] = {"pool": "a"}
     pod.save()
-    told = queries.diagnose_workload(workload, cast.alice)
-    assert told is not None
-    assert told.sentence == "Needs 3 GPUs; none of 4 is free."
+    diagnosis = queries.diagnose_workload(workload, cast.alice)
+    assert diagnosis is not None
+    assert diagnosis.sentence == "Needs 3 GPUs; none of 4 is free."
 
 
 def test_who_holds_what_is_asked_once_for_all_workloads(cast: Cast) -> None:
@@ -118,9 +118,9 @@ def test_who_holds_what_is_asked_once_for_all_workloads(cast: Cast) -> None:
     for most in (1, 6):
         cache.clear()
         rows = Workload.objects.filter(status="Pending").select_related("project", "cluster")
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as query_log:
             queries.explain_workloads(rows.order_by("pk")[:most], cast.alice)
-        counts.append(len(seen))
+        counts.append(len(query_log))
     assert counts[0] == counts[1]
 
 
@@ -128,17 +128,17 @@ def test_the_quota_is_told_where_the_scheduler_names_it(cast: Cast) -> None:
     group = objects.pod_group("NonPreemptibleOverQuota", "over quota")
     workload = create_waiting(cast, preemptible=False, pod_group=group)
     create_holding(cast, cast.team_a, 1, preemptible=False)
-    told = queries.diagnose_workload(workload, cast.bob)
-    assert told is not None
-    assert "it needs 3 GPUs; the quota is 2, of which 1 is in use" in told.sentence
+    diagnosis = queries.diagnose_workload(workload, cast.bob)
+    assert diagnosis is not None
+    assert "it needs 3 GPUs; the quota is 2, of which 1 is in use" in diagnosis.sentence
 
 
 def test_the_limit_is_told_where_the_scheduler_names_it(cast: Cast) -> None:
     workload = create_waiting(cast, pod_group=objects.pod_group("OverLimit", "over limit"))
     Project.objects.filter(pk=cast.team_a.pk).update(gpu_limit=2)
-    told = queries.diagnose_workload(Workload.objects.get(pk=workload.pk), cast.bob)
-    assert told is not None
-    assert told.sentence == "Needs 3 GPUs; the project may use at most 2 and uses 0."
+    diagnosis = queries.diagnose_workload(Workload.objects.get(pk=workload.pk), cast.bob)
+    assert diagnosis is not None
+    assert diagnosis.sentence == "Needs 3 GPUs; the project may use at most 2 and uses 0."
 
 
 def test_an_event_of_the_cluster_says_why_there_are_no_pods(cast: Cast) -> None:
@@ -151,9 +151,9 @@ def test_an_event_of_the_cluster_says_why_there_are_no_pods(cast: Cast) -> None:
         subject="train1",
         subject_kind="Job",
     )
-    told = queries.diagnose_workload(workload, cast.bob)
-    assert told is not None
-    assert "refuses to make its pods: pods are forbidden" in told.sentence
+    diagnosis = queries.diagnose_workload(workload, cast.bob)
+    assert diagnosis is not None
+    assert "refuses to make its pods: pods are forbidden" in diagnosis.sentence
 
 
 @pytest.mark.parametrize("status", ["Running", "Completed", "Stopped", "Stopping", "Deleting"])
@@ -224,10 +224,10 @@ def test_of_many_runs_the_newest_one_s_log_says_why(cast: Cast, pods: int, resta
         newest.add(store_log(pod, restarts, b"ValueError: the true end\n"))
     # Of a later run nothing is left.
     Log.objects.create(pod=first, container="pytorch", run=restarts + 1, size=9, state="removed")
-    told = queries.diagnose_workload(workload, cast.vera)
-    assert told is not None
-    assert told.line == "ValueError: the true end"
-    assert told.log in newest
+    diagnosis = queries.diagnose_workload(workload, cast.vera)
+    assert diagnosis is not None
+    assert diagnosis.line == "ValueError: the true end"
+    assert diagnosis.log in newest
 
 
 def test_a_failure_names_the_pod_and_leads_to_the_line_of_its_log(cast: Cast) -> None:
@@ -243,25 +243,25 @@ def test_a_failure_names_the_pod_and_leads_to_the_line_of_its_log(cast: Cast) ->
         + b"ValueError: no <b>good</b>\n"
     )
     workload, pod = create_failed(cast, lines)
-    told = queries.diagnose_workload(workload, cast.vera)
-    assert told is not None
-    assert told.line == "ValueError: no <b>good</b>"
-    assert (told.pod, told.log) == (pod, Log.objects.get())
-    assert told.offset is not None
-    assert lines[told.offset :].startswith(stamp + b"ValueError")
+    diagnosis = queries.diagnose_workload(workload, cast.vera)
+    assert diagnosis is not None
+    assert diagnosis.line == "ValueError: no <b>good</b>"
+    assert (diagnosis.pod, diagnosis.log) == (pod, Log.objects.get())
+    assert diagnosis.offset is not None
+    assert lines[diagnosis.offset :].startswith(stamp + b"ValueError")
     client = Client()
     client.force_login(cast.vera)
     html = client.get(f"/workloads/{workload.pk}").content.decode()
     assert "ValueError: no &lt;b&gt;good" in html
-    assert f"/logs?log={told.log.pk}&amp;at={told.offset}" in html  # type: ignore[union-attr]
+    assert f"/logs?log={diagnosis.log.pk}&amp;at={diagnosis.offset}" in html  # type: ignore[union-attr]
 
 
 def test_a_failure_without_a_log_is_told_all_the_same(cast: Cast) -> None:
     workload, pod = create_failed(cast)
-    told = queries.diagnose_workload(workload, cast.vera)
-    assert told is not None
-    assert "exit code 1" in told.sentence
-    assert (told.pod, told.log, told.line) == (pod, None, "")
+    diagnosis = queries.diagnose_workload(workload, cast.vera)
+    assert diagnosis is not None
+    assert "exit code 1" in diagnosis.sentence
+    assert (diagnosis.pod, diagnosis.log, diagnosis.line) == (pod, None, "")
 
 
 def test_rooms_are_what_is_left_beside_our_pods_and_others(cast: Cast) -> None:
@@ -294,9 +294,9 @@ def test_a_lost_node_is_named_with_the_pods_that_are_lost_with_it(cast: Cast) ->
             data=objects.pod("worker", index, node=node),
         )
     workload.refresh_from_db()
-    told = queries.diagnose_workload(workload, cast.alice)
-    assert told is not None
-    assert told.sentence.startswith(
+    diagnosis = queries.diagnose_workload(workload, cast.alice)
+    assert diagnosis is not None
+    assert diagnosis.sentence.startswith(
         "Node n2 does not answer since 20 Nov, 14:02 UTC; 2 pods of it are lost. Needs 5 GPUs; "
     )
 

@@ -133,7 +133,7 @@ def _diagnose_failure(workload: Workload) -> WorkloadDiagnosis | None:
 def _load_node_faults(workload: Workload) -> list[NodeFault]:
     """Load the faults of nodes' devices that the radar saw when the attempt ended. One query."""
     seen_since = (workload.ended_at or timezone.now()) - FAULT_AGE
-    found = RadarFinding.objects.filter(
+    findings = RadarFinding.objects.filter(
         Q(ended_at=None) | Q(ended_at__gte=seen_since),
         workload=workload,
         attempt=workload.attempt,
@@ -141,7 +141,7 @@ def _load_node_faults(workload: Workload) -> list[NodeFault]:
     )
     return [
         NodeFault(each.node, each.rank, str(proof["text"]).rstrip("."))
-        for each in found[:MOST_FAULTS]
+        for each in findings[:MOST_FAULTS]
         for proof in [proof for proof in each.proofs if proof.get("metric")][:1]
     ]
 
