@@ -89,6 +89,15 @@ def _refuse_kind(resource: Resource, obj: Object) -> None:
     )
 
 
+def check_version_unset(version: str | None) -> None:
+    """Raise ApiError 500 where a new object came with a version.
+
+    As storage does, which takes "0" and what is no number for none.
+    """
+    if version and version.isdecimal() and version.strip("0"):
+        raise errors.version_on_create_error()
+
+
 def merge_system_fields(resource: Resource, old: Object, new: Object, subresource: str) -> Object:
     """Return the object that an update stores: fields that clients may not set come from `old`.
 

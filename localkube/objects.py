@@ -136,6 +136,7 @@ class Objects:
                 resource, namespace, str(metadata["generateName"])
             )
         self._check_namespace(resource, namespace, str(metadata.get("name") or ""))
+        version = metadata.get("resourceVersion")
         for system_field in (
             "resourceVersion",
             "deletionTimestamp",
@@ -149,10 +150,14 @@ class Objects:
             metadata["generation"] = 1
         if resource.has_status and resource is not NODES:
             new.pop("status", None)
+        if resource is PODS:
+            self._resolve_priority(new)
         self._set_defaults(resource, new)
         self._track_ownership(resource, None, new, request)
         self._admit(resource, new)
         self._check_causes(resource, new, resources.check_object(resource, new, None))
+        if not request.dry_run:
+            lifecycle.check_version_unset(version)
         existing = self.find(resource, namespace, metadata["name"])
         if existing:
             raise errors.already_exists_error(
@@ -241,31 +246,42 @@ class Objects:
     def _admit(self, resource: Resource, new: Object) -> None:
         """Do what admission plugins do on creation.
 
-        These are priorities by name, and the GPU-sharing rules of the KAI scheduler. Raises
-        ApiError 403.
+        These are the GPU-sharing rules of the KAI scheduler, and that one priority class at most
+        is the default. Raises ApiError 403.
         """
-        if resource is PODS:
-            self._resolve_priority(new)
         refusal = resources.find_admission_refusal(resource, new)
         if refusal:
             raise ApiError(403, "Forbidden", refusal)
+        if resource is PRIORITYCLASSES:
+            self._check_default_class(new)
 
     def _resolve_priority(self, pod: Object) -> None:
-        name = pod["spec"].get("priorityClassName")
-        if not name:
-            return
-        priority_class = self.find(PRIORITYCLASSES, "", str(name))
-        if priority_class is None:
-            raise errors.forbidden_error(
-                "",
-                "pods",
-                pod["metadata"].get("name", ""),
-                f"no PriorityClass with name {name} was found",
+        """Write what a pod's priority class says into its spec, as admission does.
+
+        Raises ApiError 403 for an unknown class, and for a spec that says otherwise.
+        """
+        spec = pod.setdefault("spec", {})
+        name = str(spec.get("priorityClassName") or "")
+        if name:
+            priority_class = self.find(PRIORITYCLASSES, "", name)
+            refusal = "" if priority_class else f"no PriorityClass with name {name} was found"
+        else:
+            priority_class = resources.find_default_class(self.list(PRIORITYCLASSES))
+            refusal = ""
+        refusal = refusal or resources.set_priority(spec, priority_class)
+        if refusal:
+            raise errors.forbidden_error("", "pods", pod["metadata"].get("name", ""), refusal)
+
+    def _check_default_class(self, new: Object) -> None:
+        """Check that no other priority class is the default when this one is to be."""
+        name = new["metadata"].get("name", "")
+        default = resources.find_default_class(self.list(PRIORITYCLASSES))
+        if new.get("globalDefault") and default and default["metadata"]["name"] != name:
+            why = (
+                f"PriorityClass {default['metadata']['name']} is already marked as default. "
+                "Only one default can exist"
             )
-        pod["spec"] |= {
-            "priority": priority_class.get("value", 0),
-            "preemptionPolicy": priority_class.get("preemptionPolicy", "PreemptLowerPriority"),
-        }
+            raise errors.forbidden_error(PRIORITYCLASSES.group, PRIORITYCLASSES.plural, name, why)
 
     def _check_causes(self, resource: Resource, new: Object, causes: Sequence[Cause]) -> None:
         if causes:
@@ -328,16 +344,17 @@ class Objects:
         if subresource != "status":
             self._set_defaults(resource, new)
         self._check_causes(resource, new, resources.check_object(resource, new, old))
+        if resource is PRIORITYCLASSES:
+            self._check_default_class(new)
         self._track_ownership(resource, old, new, request, subresource)
         # No write means no new version and no watch event, as on a real server.
         if lifecycle.is_unchanged(old, new):
             return old
-        if subresource != "status":
-            request.warnings.extend(resource.find_warnings(new))
         if resource.generation and lifecycle.select_generation_fields(
             resource, old
         ) != lifecycle.select_generation_fields(resource, new):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+            request.warnings.extend(resource.find_warnings(new))
         if lifecycle.can_be_removed(new):
             return self._remove_object(resource, new, request).object
         return self._store_object(resource, new, request)

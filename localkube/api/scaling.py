@@ -3,6 +3,7 @@
 The kind's definition names the paths.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,8 +38,8 @@ class ScaleHandler:
     ) -> Response:
         """Answer with the scale, after the change that the verb asks for.
 
-        Raises ApiError: 400, 404, 409 for a stale version, 415 for an apply, 422 for what is no
-        number of replicas.
+        Raises ApiError: 400, 404, 409 for a stale version, 415 for an apply, 422 for fewer than no
+        replicas.
         """
         if verb == "get":
             return json_response(
@@ -128,12 +129,13 @@ def _check_scale(scale: Any, name: str) -> None:
     if scale.get("kind", "Scale") != "Scale":
         raise errors.bad_request_error(f"{scale['kind']} cannot be handled as a Scale")
     replicas = scale["spec"].get("replicas", 0)
-    if (
-        isinstance(replicas, bool)
-        or not isinstance(replicas, int)
-        or not 0 <= replicas <= MAX_REPLICAS
-    ):
+    if type(replicas) is not int or abs(replicas) > MAX_REPLICAS:
+        raise errors.bad_request_error(
+            'Scale in version "v1" cannot be handled as a Scale: spec.replicas is '
+            f"{json.dumps(replicas)[:64]}, which is no number of type int32"
+        )
+    if replicas < 0:
         cause = errors.invalid_cause(
-            "spec.replicas", f"{replicas!r}", "must be greater than or equal to 0"
+            "spec.replicas", f"{replicas}", "must be greater than or equal to 0"
         )
         raise errors.invalid_error("autoscaling", "Scale", name, [cause])

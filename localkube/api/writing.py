@@ -51,8 +51,6 @@ class WriteHandler:
         obj = await self._read_object(call, resource, request)
         if name and isinstance(obj.setdefault("metadata", {}), dict):
             obj["metadata"].setdefault("name", name)
-        if not request.dry_run:
-            _check_version_unset(obj)
         created = self._objects.create(resource, namespace, obj, request)
         return await build_object_response(call, resource, created, 201)
 
@@ -113,6 +111,8 @@ class WriteHandler:
         current = self._objects.find(resource, namespace, name)
         if current is None and subresource:
             raise errors.not_found_error(resource.group, resource.plural, name)
+        if current is None:
+            _check_may_create(resource, intent, name)
         merged = field_ownership.apply_configuration(
             current,
             intent,
@@ -294,17 +294,6 @@ def _check_name(obj: Object, name: str) -> None:
         )
 
 
-def _check_version_unset(obj: Object) -> None:
-    """Raise ApiError where a new object has a version.
-
-    As storage does, which takes "0" and what is no number for none, and is not asked in a dry run.
-    """
-    metadata = obj.get("metadata")
-    version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-    if isinstance(version, str) and version.isdecimal() and version.strip("0"):
-        raise errors.version_on_create_error()
-
-
 def _check_intent(resource: Resource, intent: Any, namespace: str, name: str) -> None:
     """Check that an applied object says what it is and claims no ownership. Raises ApiError 400."""
     if not isinstance(intent, dict) or not intent.get("kind") or not intent.get("apiVersion"):
@@ -326,6 +315,22 @@ def _check_intent(resource: Resource, intent: Any, namespace: str, name: str) ->
         raise errors.bad_request_error(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
+
+
+def _check_may_create(resource: Resource, intent: Object, name: str) -> None:
+    """Check that an apply may create what it names: not one object of old.
+
+    Raises ApiError 409 for a uid, which nothing has (apiserver `applyPatch`). A version is not
+    looked at.
+    """
+    uid = intent["metadata"].get("uid")
+    if uid:
+        why = (
+            f"uid mismatch: the provided object specified uid {uid}, and no existing object was "
+            "found"
+        )
+        raise errors.conflict_error(resource.group, resource.plural, name, why)
+    intent["metadata"].pop("resourceVersion", None)
 
 
 def _name_go_type(value: Any) -> str:

@@ -9,7 +9,13 @@ from localkube.controllers.loop import Key, Trigger
 from localkube.lifecycle import DeleteOptions
 from localkube.metadata import Object, is_terminating, set_condition
 from localkube.objects import Objects
-from localkube.resources import CONFIGMAPS, NAMESPACES, PODS, SERVICEACCOUNTS
+from localkube.resources import (
+    CONFIGMAPS,
+    LEASE_NAMESPACE,
+    NAMESPACES,
+    PODS,
+    SERVICEACCOUNTS,
+)
 from localkube.resources.resource import Resource
 from localkube.store import Change
 
@@ -51,6 +57,9 @@ class NamespaceController:
         _, name = key
         namespace = self._objects.find(NAMESPACES, "", name)
         if namespace is None:
+            if name == LEASE_NAMESPACE:
+                # The one initial namespace that may be deleted: nodes without leases seem lost.
+                self._objects.create(NAMESPACES, "", {"metadata": {"name": name}})
             return None
         if not is_terminating(namespace):
             self._ensure_default_objects(name)
@@ -66,8 +75,8 @@ class NamespaceController:
         name = change.record.name
         if change.type == "DELETED":
             self._terminating_names.discard(name)
-            return
-        if change.record.is_terminating:
+            yield "", name
+        elif change.record.is_terminating:
             self._terminating_names.add(name)
             yield "", name
         elif change.type == "ADDED":

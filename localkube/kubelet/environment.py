@@ -340,7 +340,9 @@ def resolve_resource_field(
     """
     kind, _, name = ref["resource"].partition(".")
     named = ref.get("containerName") or container["name"]
-    owner = next((c for c in _all_containers(pod) if c["name"] == named), container)
+    owner = next((c for c in _all_containers(pod) if c["name"] == named), None)
+    if owner is None:
+        raise ConfigError(f"container {named} not found")
     resources = owner.get("resources") or {}
     amount = (resources.get(kind) or {}).get(name)
     if kind not in ("limits", "requests") or name.split("-")[0] not in (

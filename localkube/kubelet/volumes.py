@@ -214,11 +214,11 @@ def _projected_files(source: Object, pod: Object, sources: PodSources) -> Files:
         "downwardAPI": _downward_files,
     }
     files: Files = {}
-    for part in source.get("sources") or ():
-        kind = next(iter(part))
+    parts = (part for each in source.get("sources") or () for part in each.items())
+    for kind, part in parts:
         if kind not in builders:
             raise ConfigError(f"a projected {kind} is not on localkube")
-        files |= builders[kind](part[kind], pod, sources)
+        files |= builders[kind](part, pod, sources)
     return files
 
 

@@ -4,8 +4,10 @@ import base64
 import binascii
 from typing import Any
 
-from localkube.errors import Cause, forbidden_cause
-from localkube.metadata import Object
+import msgspec
+
+from localkube.errors import Cause, forbidden_cause, required_cause
+from localkube.metadata import Object, annotations_of
 from localkube.resources import name_rules
 from localkube.resources.causes import immutable_cause, invalid_value_cause, too_long_cause
 from localkube.resources.field_readers import text_reader
@@ -14,6 +16,21 @@ from localkube.resources.table_cells import AGE, NAME
 
 MAX_BYTES = 1024 * 1024
 """Most bytes of all values together."""
+
+REQUIRED_KEYS = {
+    "kubernetes.io/basic-auth": ("username", "password"),
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+"""The keys that a secret of a type must have; for basic authentication one of them is enough.
+
+The source is `pkg/apis/core/validation`, ValidateSecret.
+"""
+
+REGISTRY_TYPES = ("kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson")
+"""The types whose value is a JSON object."""
 
 
 def _count_entries(obj: Object) -> int:
@@ -84,9 +101,31 @@ def set_secret_defaults(obj: Object) -> None:
         obj["data"] = (obj.get("data") or {}) | encoded
 
 
+def _check_type(obj: Object, data: dict[str, Any]) -> list[Cause]:
+    """Return what a secret lacks of what its type promises."""
+    kind = obj.get("type") or ""
+    if kind == "kubernetes.io/service-account-token":
+        name = "kubernetes.io/service-account.name"
+        has_account = bool(annotations_of(obj).get(name))
+        return [] if has_account else [required_cause(f"metadata.annotations[{name}]")]
+    if kind == "kubernetes.io/basic-auth" and any(key in data for key in REQUIRED_KEYS[kind]):
+        return []
+    causes = [
+        required_cause(f"data[{key}]") for key in REQUIRED_KEYS.get(kind, ()) if key not in data
+    ]
+    if kind in REGISTRY_TYPES and not causes:
+        (key,) = REQUIRED_KEYS[kind]
+        try:
+            msgspec.json.decode(base64.b64decode(data[key]), type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            field = f"data[{key}]"
+            causes.append(invalid_value_cause(field, "<secret contents redacted>", str(error)))
+    return causes
+
+
 def check_secret(obj: Object, old: Object | None) -> list[Cause]:
     data = obj.get("data") or {}
-    causes = _check_keys(data, "data")
+    causes = _check_keys(data, "data") + _check_type(obj, data)
     if sum(map(_get_decoded_size, data.values())) > MAX_BYTES:
         causes.append(too_long_cause("data", MAX_BYTES))
     if old is not None and obj.get("type") != old.get("type"):

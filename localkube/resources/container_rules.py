@@ -11,6 +11,11 @@ from localkube import quantities
 from localkube.errors import Cause, required_cause, unsupported_cause
 from localkube.resources import name_rules
 from localkube.resources.causes import duplicate_cause, invalid_value_cause, not_found_cause
+from localkube.resources.source_rules import (
+    check_env_sources,
+    check_local_path,
+    check_resource_field,
+)
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -43,6 +48,7 @@ def check_container(container: dict[str, Any], field: str, volumes: Collection[s
         )
     causes += _check_ports(container.get("ports") or [], f"{field}.ports")
     causes += _check_env(container.get("env") or [], f"{field}.env")
+    causes += check_env_sources(container.get("envFrom") or [], f"{field}.envFrom")
     causes += _check_mounts(container.get("volumeMounts") or [], f"{field}.volumeMounts", volumes)
     policy = container.get("imagePullPolicy") or ""
     if policy and policy not in PULL_POLICIES:
@@ -139,6 +145,8 @@ def _check_env_source(source: dict[str, Any], value: str | None, field: str) -> 
                     f"error converting fieldPath: field label not supported: {path}",
                 )
             )
+    if "resourceFieldRef" in used_sources:
+        causes += check_resource_field(source["resourceFieldRef"], f"{field}.resourceFieldRef")
     return causes
 
 
@@ -158,11 +166,7 @@ def _check_mounts(
         elif path in paths:
             causes.append(invalid_value_cause(f"{at}.mountPath", path, "must be unique"))
         paths.add(path)
-        sub_path = mount.get("subPath") or ""
-        if sub_path.startswith("/"):
-            causes.append(invalid_value_cause(f"{at}.subPath", sub_path, "must be a relative path"))
-        elif ".." in sub_path.split("/"):
-            causes.append(invalid_value_cause(f"{at}.subPath", sub_path, "must not contain '..'"))
+        causes += check_local_path(mount.get("subPath") or "", f"{at}.subPath")
     return causes
 
 

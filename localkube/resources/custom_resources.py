@@ -9,6 +9,7 @@ from typing import Any
 
 from localkube import schemas
 from localkube.metadata import Object
+from localkube.resources.ignored_parts import find_ignored_parts
 from localkube.resources.resource import STATUS, Column, Resource, Subresource
 from localkube.resources.table_cells import AGE, AGE_DESCRIPTION, NAME, build_custom_column
 
@@ -48,6 +49,7 @@ def build_custom_resource(plural: str) -> Resource:
         },
         schema=plural,
         set_defaults=fill,
+        find_warnings=find_ignored_parts,
     )
 
 

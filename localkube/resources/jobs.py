@@ -10,6 +10,7 @@ from localkube.resources.causes import immutable_cause, invalid_value_cause
 from localkube.resources.count_rules import check_counts
 from localkube.resources.failure_policy import check_policy, set_policy_defaults
 from localkube.resources.field_readers import number_reader
+from localkube.resources.ignored_parts import find_ignored_parts
 from localkube.resources.job_index_rules import check_completions, check_index_fields
 from localkube.resources.metadata_rules import check_labels
 from localkube.resources.pod_defaults import set_pod_spec_defaults
@@ -251,5 +252,6 @@ JOBS = Resource(
     schema="jobs",
     set_defaults=set_job_defaults,
     validate=check_job,
+    find_warnings=find_ignored_parts,
     orphans_by_default=True,
 )

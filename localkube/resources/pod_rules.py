@@ -12,6 +12,7 @@ from localkube.resources.causes import duplicate_cause, immutable_cause, invalid
 from localkube.resources.container_rules import check_container, check_dns_label
 from localkube.resources.count_rules import check_counts
 from localkube.resources.metadata_rules import check_labels
+from localkube.resources.source_rules import check_files
 from localkube.resources.storage import check_claim_spec
 
 RESTART_POLICIES = ("Always", "Never", "OnFailure")
@@ -207,7 +208,7 @@ def _check_volume(volume: dict[str, Any], field: str) -> list[Cause]:
             causes += check_claim_spec(
                 template.get("spec") or {}, f"{field}.ephemeral.volumeClaimTemplate.spec"
             )
-    return causes
+    return causes + check_files(volume, field)
 
 
 def _check_changes(new: dict[str, Any], old: dict[str, Any]) -> list[Cause]:

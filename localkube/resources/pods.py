@@ -2,6 +2,7 @@
 
 from localkube.metadata import Object
 from localkube.resources.field_readers import boolean_reader, text_reader
+from localkube.resources.ignored_parts import find_ignored_parts
 from localkube.resources.pod_columns import COLUMNS
 from localkube.resources.pod_defaults import set_pod_defaults
 from localkube.resources.pod_rules import check_pod
@@ -40,5 +41,6 @@ PODS = Resource(
     schema="pods",
     set_defaults=set_pod_defaults,
     validate=check_pod,
+    find_warnings=find_ignored_parts,
     returns_deleted=True,
 )

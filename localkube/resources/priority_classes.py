@@ -1,5 +1,8 @@
 """Priority classes: which pods go first."""
 
+from collections.abc import Iterable
+from typing import Any
+
 from localkube.errors import Cause, forbidden_cause, unsupported_cause
 from localkube.metadata import Object
 from localkube.resources.causes import invalid_value_cause
@@ -48,6 +51,38 @@ def check_priority_class(obj: Object, old: Object | None) -> list[Cause]:
             if obj.get(part) != old.get(part)
         ]
     return causes
+
+
+def find_default_class(classes: Iterable[Object]) -> Object | None:
+    """Return the class of pods that name none; of several that with the lowest value."""
+    defaults = (each for each in classes if each.get("globalDefault"))
+    return min(defaults, key=lambda each: each["value"], default=None)
+
+
+def set_priority(spec: dict[str, Any], priority_class: Object | None) -> str:
+    """Write what a class says into a pod's spec; return why the spec contradicts it, or "".
+
+    The source is `plugin/pkg/admission/priority`.
+    """
+    wanted: dict[str, Any] = {"priority": 0, "preemptionPolicy": PREEMPTION_POLICIES[1]}
+    if priority_class is not None:
+        wanted = {
+            "priority": priority_class["value"],
+            "preemptionPolicy": priority_class["preemptionPolicy"],
+            "priorityClassName": priority_class["metadata"]["name"],
+        }
+    for part, title in (
+        ("priority", "integer value of priority"),
+        ("preemptionPolicy", "string value of PreemptionPolicy"),
+    ):
+        given = spec.get(part)
+        if given is not None and given != wanted[part]:
+            return (
+                f"the {title} ({given}) must not be provided in pod spec; priority admission "
+                f"controller computed {wanted[part]} from the given PriorityClass name"
+            )
+    spec |= wanted
+    return ""
 
 
 PRIORITYCLASSES = Resource(

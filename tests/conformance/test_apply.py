@@ -51,6 +51,16 @@ def test_applying_what_is_not_there_creates_it(api: Api, namespace: str, kind: K
     assert api.get(kind.path(namespace, "one")).ok()["metadata"]["uid"] == made["metadata"]["uid"]
 
 
+def test_applying_to_one_object_of_old_does_not_create_another(api: Api, namespace: str) -> None:
+    path, intent = CONFIGMAPS.path(namespace, "one"), sample(CONFIGMAPS, "one")
+    intent["metadata"]["uid"] = "00000000-0000-4000-8000-000000000000"
+    refusal = api.apply(path, intent).expect_refusal(409, "Conflict")
+    assert "no existing object was found" in refusal["message"]
+    del intent["metadata"]["uid"]
+    intent["metadata"]["resourceVersion"] = "7"
+    api.apply(path, intent).ok(201)
+
+
 def test_an_object_of_the_cluster_can_be_applied(api: Api, unique: str) -> None:
     path = QUEUES.path(name=unique)
     made = api.apply(path, sample(QUEUES, unique)).ok(201)

@@ -128,6 +128,18 @@ def test_a_new_object_has_no_version(api: Api, namespace: str, kind: Kind) -> No
     api.post(kind.path(namespace), made).ok(201)
 
 
+@pytest.mark.parametrize("kind", [CONFIGMAPS, PYTORCHJOBS], ids=plural)
+def test_a_missing_namespace_and_a_bad_name_come_before_the_version_of_what_is_new(
+    api: Api, namespace: str, unique: str, kind: Kind
+) -> None:
+    made = sample(kind, "one")
+    made["metadata"]["resourceVersion"] = "7"
+    refusal = api.post(kind.path(unique), made).expect_refusal(404, "NotFound")
+    assert refusal["message"] == f'namespaces "{unique}" not found'
+    made["metadata"]["name"] = "Bad_Name"
+    api.post(kind.path(namespace), made).expect_refusal(422, "Invalid")
+
+
 def test_an_event_owns_nothing(api: Api, namespace: str) -> None:
     owned = configmap()
     owner = {"apiVersion": "v1", "kind": "Event", "name": "e", "uid": "u"}

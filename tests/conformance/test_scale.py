@@ -93,6 +93,16 @@ def test_fewer_than_no_workers_are_refused(api: Api, namespace: str) -> None:
     assert api.get(path).ok()["spec"] == {"replicas": 3}
 
 
+@pytest.mark.parametrize("replicas", ["5", 2**31], ids=["text", "too-many"])
+def test_what_is_no_number_of_workers_is_refused_as_such(
+    api: Api, namespace: str, replicas: object
+) -> None:
+    create(api, PYTORCHJOBS, namespace, pytorchjob())
+    path = PYTORCHJOBS.path(namespace, "job", "scale")
+    refusal = api.patch(path, {"spec": {"replicas": replicas}}).expect_refusal(400, "BadRequest")
+    assert "int32" in refusal["message"]
+
+
 def test_the_scale_of_what_is_not_there(api: Api, namespace: str) -> None:
     path = PYTORCHJOBS.path(namespace, "none", "scale")
     for answer in (api.get(path), api.patch(path, {"spec": {"replicas": 1}})):

@@ -231,10 +231,21 @@ def test_scale_tells_and_sets_the_number_of_workers(api: ApiServer) -> None:
     assert workers(api.get(f"{JOBS}/a").json) == 7
 
 
-@pytest.mark.parametrize("replicas", [-1, "three", True, 2**40])
-def test_a_number_of_workers_that_is_none_is_invalid(api: ApiServer, replicas: object) -> None:
+@pytest.mark.parametrize(
+    ("replicas", "code", "text"),
+    [
+        (-1, 422, "Invalid value: -1: must be greater than or equal to 0"),
+        ("three", 400, 'spec.replicas is "three", which is no number of type int32'),
+        (True, 400, "spec.replicas is true, which"),
+        (2**40, 400, "spec.replicas is 1099511627776, which"),
+    ],
+)
+def test_a_number_of_workers_that_is_none_is_refused(
+    api: ApiServer, replicas: object, code: int, text: str
+) -> None:
     api.ask("POST", JOBS, job("a"))
-    assert patch(api, f"{JOBS}/a/scale", {"spec": {"replicas": replicas}}, MERGE).status == 422
+    answer = patch(api, f"{JOBS}/a/scale", {"spec": {"replicas": replicas}}, MERGE)
+    assert (answer.status, text in answer.json["message"]) == (code, True)
 
 
 def test_a_write_whose_answer_nobody_could_read_is_not_done(api: ApiServer) -> None:

@@ -19,6 +19,7 @@ from localkube.objects import Objects
 from localkube.resources import (
     CONFIGMAPS,
     JOBS,
+    LEASE_NAMESPACE,
     NAMESPACES,
     PODS,
     PYTORCHJOBS,
@@ -66,6 +67,18 @@ def test_every_namespace_has_an_account_and_the_clusters_certificate(stage: Stag
     assert (stage.names(SERVICEACCOUNTS), stage.names(CONFIGMAPS)) == (
         ["default"],
         ["kube-root-ca.crt"],
+    )
+
+
+def test_the_namespace_of_the_nodes_leases_comes_back(stage: Stage) -> None:
+    made = stage.objects.create(NAMESPACES, "", {"metadata": {"name": LEASE_NAMESPACE}})
+    stage.settle()
+    stage.delete(NAMESPACES, LEASE_NAMESPACE)
+    stage.settle()
+    found = stage.objects.get(NAMESPACES, "", LEASE_NAMESPACE)
+    assert (found["metadata"]["uid"] != made["metadata"]["uid"], found["status"]) == (
+        True,
+        {"phase": "Active"},
     )
 
 

@@ -352,6 +352,40 @@ def test_what_is_being_deleted_takes_no_new_finalizer() -> None:
     assert find_texts(CONFIGMAPS, new, build_object(CONFIGMAPS)) == []
 
 
+REQUIRED, REDACTED = "Required value", 'Invalid value: "<secret contents redacted>": '
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "texts"),
+    [
+        ("tls", {"tls.crt": ""}, [f"data[tls.key]: {REQUIRED}"]),
+        ("tls", {"tls.crt": "", "tls.key": ""}, []),
+        ("ssh-auth", {"key": "YQ=="}, [f"data[ssh-privatekey]: {REQUIRED}"]),
+        ("dockerconfigjson", {}, [f"data[.dockerconfigjson]: {REQUIRED}"]),
+        ("dockerconfigjson", {".dockerconfigjson": "e30="}, []),
+        (
+            "dockerconfigjson",
+            {".dockerconfigjson": "W10="},
+            [f"data[.dockerconfigjson]: {REDACTED}"],
+        ),
+        ("dockercfg", {".dockercfg": "eA=="}, [f"data[.dockercfg]: {REDACTED}"]),
+        ("basic-auth", {"a": ""}, [f"data[username]: {REQUIRED}", f"data[password]: {REQUIRED}"]),
+        ("basic-auth", {"password": ""}, []),
+        (
+            "service-account-token",
+            {},
+            [f"metadata.annotations[kubernetes.io/service-account.name]: {REQUIRED}"],
+        ),
+    ],
+)
+def test_a_secret_has_what_its_type_promises(
+    kind: str, data: dict[str, str], texts: list[str]
+) -> None:
+    secret = build_object(SECRETS, type=f"kubernetes.io/{kind}", data=data)
+    found = find_texts(SECRETS, secret)
+    assert [text[: len(start)] for text, start in zip(found, texts, strict=True)] == texts
+
+
 def test_a_system_priority_class_cannot_be_made() -> None:
     assert find_texts(PRIORITYCLASSES, build_object(PRIORITYCLASSES, "system-x", value=1))[
         0

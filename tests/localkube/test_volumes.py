@@ -83,6 +83,14 @@ def test_items_choose_keys_and_paths(tmp_path: Path) -> None:
     ]
 
 
+NO_CONTAINER = {"containerName": "nope", "resource": "limits.cpu"}
+
+
+def test_a_projected_source_without_anything_adds_nothing(tmp_path: Path) -> None:
+    place = prepare(tmp_path, {"name": "v", "projected": {"sources": [{}]}})["v"]
+    assert list(place.iterdir()) == []
+
+
 def test_the_downward_api_writes_fields_as_files(tmp_path: Path) -> None:
     items = [
         {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
@@ -115,6 +123,10 @@ def test_the_downward_api_writes_fields_as_files(tmp_path: Path) -> None:
             "names no file",
         ),
         ({"configMap": {"name": "cm", "items": [{"key": "a.yaml", "path": "."}]}}, "names no file"),
+        (
+            {"downwardAPI": {"items": [{"path": "cpu", "resourceFieldRef": NO_CONTAINER}]}},
+            "container nope not found",
+        ),
         ({"hostPath": {"path": "/tmp/\0x"}}, "is no path"),
         (
             {"persistentVolumeClaim": {"claimName": "data"}},
