@@ -10,6 +10,7 @@ from clusters import capability_probe, permission_review
 from clusters.kube import discovery
 from clusters.kube.client import Client
 from clusters.models import Cluster
+from console.encryption import Unreadable
 from projects.models import Project
 
 PROBE_INTERVAL = timedelta(seconds=50)
@@ -56,10 +57,21 @@ def update_permissions(client: Client, cluster: Cluster) -> None:
 
 
 def _save_fields(cluster: Cluster, *fields: str) -> None:
-    """Store these fields, unless the cluster was removed meanwhile."""
-    Cluster.objects.there().filter(pk=cluster.pk).update(
-        **{name: getattr(cluster, name) for name in fields}
-    )
+    """Store these fields, unless the cluster was removed or got other credentials meanwhile."""
+    if has_same_credentials(cluster):
+        Cluster.objects.filter(pk=cluster.pk).update(
+            **{name: getattr(cluster, name) for name in fields}
+        )
+
+
+def has_same_credentials(cluster: Cluster) -> bool:
+    """Return whether the cluster is there, with the credentials that it was loaded with."""
+    rows = Cluster.objects.there().filter(pk=cluster.pk)
+    try:
+        row = rows.only("way", "kubeconfig").first()
+    except Unreadable:
+        return False
+    return row is not None and (row.way, row.kubeconfig) == (cluster.way, cluster.kubeconfig)
 
 
 def is_probe_due(cluster: Cluster) -> bool:

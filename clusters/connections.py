@@ -154,13 +154,14 @@ def _build_client(
     streams: int = 0,
 ) -> Client:
     if way == ConnectionWay.INSIDE:
-        token = in_cluster.ServiceAccountToken(settings.SERVICE_ACCOUNT)
+        folder = settings.SERVICE_ACCOUNT
         return Client(
             build_access(way, kubeconfig),
             rate_limiter=rate_limiter,
             timeouts=timeouts,
             connections=DEFAULT_CONNECTIONS + streams,
-            get_token=token,
+            get_token=in_cluster.ServiceAccountFile(folder / in_cluster.TOKEN_FILE),
+            get_authority=in_cluster.ServiceAccountFile(folder / in_cluster.AUTHORITY_FILE),
         )
     return Client(
         build_access(way, kubeconfig),

@@ -123,13 +123,17 @@ def _compare_queues(
     members = defaultdict(list)
     for each in projects:
         members[each.department_id].append(each)
-    parents = set()
+    # Once for each department: its Queue has the shares of all of its projects.
+    parents = {
+        key: project_provisioning.build_department_queue(each[0].department, each, installation)
+        for key, each in members.items()
+    }
     for project in projects:
-        wanted = project_provisioning.build_queues(
-            project, members[project.department_id], installation
+        wanted = (
+            parents[project.department_id],
+            project_provisioning.build_project_queue(project, installation),
         )
         existing = [queues.get(("", each.name)) for each in wanted]
-        parents.add(wanted[0].name)
         if not all(
             has_wanted_fields(
                 _select_compared_fields(queue_found), _select_compared_fields(each.body)
@@ -140,10 +144,11 @@ def _compare_queues(
         allocated = project_manifests.parse_allocated(existing[1] or {})
         if allocated != project.allocated:
             drift.allocated[project.pk] = allocated
+    parent_names = {each.name for each in parents.values()}
     for (_, name), queue in queues.items():
         # The title of a department is not needed to see that it is one of ours.
         if (
-            name not in parents
+            name not in parent_names
             and Owner(DEPARTMENT_LABEL, "", installation).owns(queue)
             and not is_being_deleted(queue)
         ):

@@ -141,20 +141,33 @@ def build_queues(
     """Return the department's Queue and the project's below it. `members` are the department's
     projects on this cluster.
     """
-    department = project.department
-    parent = department_queue_name(department)
-    shares = shares_above(department.shares, (each.shares for each in members))
-    department_wanted = project_manifests.build_queue(
-        build_department_owner(department, installation), parent, department.name, shares
+    return (
+        build_department_queue(project.department, members, installation),
+        build_project_queue(project, installation),
     )
-    project_wanted = project_manifests.build_queue(
+
+
+def build_department_queue(
+    department: Department, members: Iterable[Project], installation: str
+) -> WantedObject:
+    """Return the Queue of a department with these projects on the cluster."""
+    return project_manifests.build_queue(
+        build_department_owner(department, installation),
+        department_queue_name(department),
+        department.name,
+        shares_above(department.shares, (each.shares for each in members)),
+    )
+
+
+def build_project_queue(project: Project, installation: str) -> WantedObject:
+    """Return the Queue of a project, below that of its department."""
+    return project_manifests.build_queue(
         build_project_owner(project, installation),
         project.queue,
         project.name,
         project.shares,
-        parent,
+        department_queue_name(project.department),
     )
-    return department_wanted, project_wanted
 
 
 def list_projects(cluster: Cluster) -> "QuerySet[Project]":

@@ -34,7 +34,7 @@ def create(model: type[AssetT], values: Mapping[str, Any], *, scope: Scope, user
     with transaction.atomic():
         scope_choices.require_scope(scope)
         _require_credential(asset, scope)
-        _save_asset(asset)
+        _save_asset(asset, user)
         _record_event(
             audit.Event.CREATE, asset, user, after=_serialize_state(asset) | _mask_secret(values)
         )
@@ -73,6 +73,7 @@ def change(
         locked.updated_by = user
         _save_asset(
             locked,
+            user,
             {*values, *scope.columns, "version", "updated_by", "updated_at"}
             | ({"secret_at"} if "secret" in values else set()),
         )
@@ -217,7 +218,7 @@ def _require_credential(asset: Asset, scope: Scope) -> None:
         )
 
 
-def _save_asset(asset: Asset, fields: Iterable[str] | None = None) -> None:
+def _save_asset(asset: Asset, user: User, fields: Iterable[str] | None = None) -> None:
     try:
         # A savepoint: PostgreSQL refuses all further queries of a transaction after an error.
         with transaction.atomic():
@@ -228,7 +229,7 @@ def _save_asset(asset: Asset, fields: Iterable[str] | None = None) -> None:
             field="name",
         ) from error
     if isinstance(asset, Template):
-        template_links.update_links(asset)
+        template_links.update_links(asset, user)
 
 
 def _provision_credential(asset: Asset, *scopes: Scope) -> None:

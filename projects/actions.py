@@ -101,7 +101,11 @@ def rotate_secret(account: ServiceAccount, by: User) -> str:
     secret = generate_secret()
     account.secret_hash, account.rotated_at = hash_secret(secret), timezone.now()
     with transaction.atomic():
-        account.save(update_fields=["secret_hash", "rotated_at"])
+        # An update and no save: the account may have been deleted meanwhile.
+        if not ServiceAccount.objects.filter(pk=account.pk).update(
+            secret_hash=account.secret_hash, rotated_at=account.rotated_at
+        ):
+            raise Http404("This service account is not there any more.")
         audit.record(
             Event.SECRET,
             "service-account",
@@ -154,6 +158,9 @@ def delete_service_account(account: ServiceAccount, by: User) -> None:
 def end_service_account(account: ServiceAccount, by: User) -> None:
     """Delete a service account without a permission check, for one that goes with its scope."""
     with transaction.atomic():
+        # Of two who delete it at once, only the one who deletes the row records it.
+        if not ServiceAccount.objects.filter(pk=account.pk).delete()[0]:
+            return
         user = account.user
         before = {"client id": account.client_id}
         audit.record(
@@ -165,7 +172,6 @@ def end_service_account(account: ServiceAccount, by: User) -> None:
             scope=account.scope,
             before=before,
         )
-        account.delete()
         granting.end_rules(
             AccessRule.objects.filter(user=user)
             .select_related("user", "custom_role")

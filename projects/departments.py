@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
 from console import edit_conflicts
@@ -43,7 +44,7 @@ def change(
     access.require(by, Verb.EDIT, Entity.DEPARTMENTS, department_scope(department))
     try:
         with transaction.atomic():
-            row: Department = Department.objects.select_for_update().get(pk=department.pk)
+            row = _lock_department(department)
             edit_conflicts.check_version(row.version, version, f"Department {row.name}")
             before = audit_values(row)
             row.name = form.cleaned_data["name"]
@@ -67,7 +68,7 @@ def delete(department: Department, by: User) -> None:
     """
     access.require(by, Verb.DELETE, Entity.DEPARTMENTS, department_scope(department))
     with transaction.atomic():
-        row = Department.objects.select_for_update().get(pk=department.pk)
+        row = _lock_department(department)
         if why := describe_blockers(row, by):
             raise Clash(why)
         _record_change(audit.Event.DELETE, row, by, audit_values(row), None)
@@ -105,6 +106,14 @@ def schedule_provisioning(department: Department) -> None:
 def audit_values(department: Department) -> Mapping[str, Any]:
     """Return the values of a department that the audit log records."""
     return {"name": department.name} | quotas.exact_values(department)
+
+
+def _lock_department(department: Department) -> Department:
+    """Lock and return the row of a department. Raises Http404 where it was deleted meanwhile."""
+    row: Department = get_object_or_404(
+        Department.objects.there().select_for_update(), pk=department.pk
+    )
+    return row
 
 
 def _record_change(event: audit.Event, row: Department, by: User, before: Any, after: Any) -> None:

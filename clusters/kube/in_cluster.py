@@ -10,9 +10,11 @@ from pathlib import Path
 from clusters.kube.access import BadKubeconfig, ClusterAccess
 
 SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-TOKEN_REFRESH_SECONDS = 60.0
-"""Seconds for which a token that was read is used. Kubernetes replaces it long before it expires.
+REFRESH_SECONDS = 60.0
+"""Seconds for which a file that was read is used. Kubernetes replaces a token long before it
+expires, and a certificate authority before servers come with certificates of the new one.
 """
+TOKEN_FILE, AUTHORITY_FILE = "token", "ca.crt"
 _HOST, _PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 
 
@@ -20,8 +22,8 @@ def is_in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT
     """Return whether this process runs in a pod that has a service account."""
     return (
         bool(environment.get(_HOST))
-        and (folder / "token").is_file()
-        and (folder / "ca.crt").is_file()
+        and (folder / TOKEN_FILE).is_file()
+        and (folder / AUTHORITY_FILE).is_file()
     )
 
 
@@ -41,7 +43,7 @@ def build_access(
     """
     host = environment.get(_HOST, "")
     try:
-        token, ca = _read_token(folder), (folder / "ca.crt").read_text()
+        token, ca = ((folder / name).read_text().strip() for name in (TOKEN_FILE, AUTHORITY_FILE))
     except (OSError, UnicodeDecodeError) as error:
         raise BadKubeconfig(
             f"Muster does not run in a pod with a service account: {error.__class__.__name__} at "
@@ -56,31 +58,25 @@ def build_access(
     return ClusterAccess(f"https://{authority}:{environment.get(_PORT) or 443}", ca=ca, token=token)
 
 
-class ServiceAccountToken:
-    """The service account's token, read again from time to time. The last one is used while the
-    file cannot be read.
+class ServiceAccountFile:
+    """A file of the service account, read again from time to time. What was read last is used
+    while the file cannot be read.
     """
 
-    def __init__(
-        self, folder: Path = SERVICE_ACCOUNT_FOLDER, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._folder = folder
+    def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._file = file
         self._clock = clock
         self._lock = threading.Lock()
-        self._token = ""
-        self._read_at = -TOKEN_REFRESH_SECONDS
+        self._text = ""
+        self._read_at = -REFRESH_SECONDS
 
     def __call__(self) -> str:
-        """Return the token to send now; "" where there never was one."""
+        """Return the text of the file; "" where it could never be read."""
         with self._lock:
-            if self._clock() - self._read_at >= TOKEN_REFRESH_SECONDS:
+            if self._clock() - self._read_at >= REFRESH_SECONDS:
                 try:
-                    self._token = _read_token(self._folder)
+                    self._text = self._file.read_text().strip()
                     self._read_at = self._clock()
                 except (OSError, UnicodeDecodeError):
                     pass
-            return self._token
-
-
-def _read_token(folder: Path) -> str:
-    return (folder / "token").read_text().strip()
+            return self._text

@@ -216,8 +216,11 @@ class ListQuery:
 
         Some clients send PodVerbosity.FULL where "full" is meant.
         """
-        text = self.text(name).rpartition(".")[2] or choices[0]
-        match = next((choice for choice in choices if choice.casefold() == text.casefold()), None)
+        text = self.text(name)
+        if not text:
+            return choices[0]
+        word = text.rpartition(".")[2].casefold()
+        match = next((each for each in choices if each and each.casefold() == word), None)
         if match is None:
             raise Invalid([(name, f"{name} must be one of {', '.join(filter(None, choices))}.")])
         return match
@@ -226,7 +229,7 @@ class ListQuery:
         """Return some of the choices, given once with commas or several times; at most `most`."""
         texts = [text.rpartition(".")[2] for text in self._split(name)]
         by_name = {choice.casefold(): choice for choice in choices}
-        chosen = [by_name.get(text.casefold(), "") for text in texts if text]
+        chosen = [by_name.get(text.casefold(), "") for text in texts]
         if "" in chosen or len(set(chosen)) > most:
             amount = "one" if most == 1 else f"at most {most}"
             raise Invalid([(name, f"{name} must be {amount} of {', '.join(choices)}.")])

@@ -12,7 +12,7 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from console.errors import Clash, NotAllowed
 from projects import audit, present_password
@@ -131,7 +131,10 @@ def list_identities() -> "QuerySet[SocialAccount]":
     issuer = discovery.get_issuer()
     # Some issuers end with a slash, and say so in every token.
     issuers = [issuer, f"{issuer}/"] if issuer else []
-    accounts: QuerySet[SocialAccount] = SocialAccount.objects.filter(extra_data__iss__in=issuers)
+    is_known = Q(extra_data__iss__in=issuers)
+    if discovery.is_document_named():
+        is_known |= Q(extra_data__document=discovery.get_discovery_url())
+    accounts: QuerySet[SocialAccount] = SocialAccount.objects.filter(is_known)
     return accounts
 
 

@@ -30,9 +30,14 @@ def get_issuer() -> str:
     return str(settings.OPTIONS.oidc_issuer.partition(WELL_KNOWN)[0].rstrip("/"))
 
 
+def is_document_named() -> bool:
+    """Return whether the settings name the discovery document instead of the issuer."""
+    return WELL_KNOWN in settings.OPTIONS.oidc_issuer
+
+
 def get_discovery_url() -> str:
-    """Return the address of the discovery document."""
-    return get_issuer() + WELL_KNOWN
+    """Return the address of the discovery document: as the settings name it, with its query."""
+    return settings.OPTIONS.oidc_issuer if is_document_named() else get_issuer() + WELL_KNOWN
 
 
 def fetch_description() -> dict[str, Any]:
@@ -42,12 +47,7 @@ def fetch_description() -> dict[str, Any]:
         raise ProviderError(
             f"Its description at {get_discovery_url()} says nothing of {', '.join(missing)}."
         )
-    # OpenID Connect Discovery, 4.3: the issuer has to be the one that was asked.
-    if description["issuer"].rstrip("/") != get_issuer():
-        raise ProviderError(
-            f"Its description is of the issuer {description['issuer'][:200]!r}. MUSTER_OIDC_ISSUER "
-            "has to be the same."
-        )
+    _check_issuer(description["issuer"])
     for name in ENDPOINTS:
         endpoint = description.get(name)
         if endpoint is not None and (why := provider_http.find_url_problem(str(endpoint))):
@@ -55,6 +55,22 @@ def fetch_description() -> dict[str, Any]:
     # The default where it is left out (OpenID Connect Discovery, 3).
     description.setdefault("token_endpoint_auth_methods_supported", ["client_secret_basic"])
     return description
+
+
+def _check_issuer(issuer: str) -> None:
+    """Check the issuer that the discovery document names. Raises ProviderError."""
+    if "{" in issuer:
+        raise ProviderError(
+            f"Its description is of many issuers ({issuer[:200]!r}). MUSTER_OIDC_ISSUER has to be "
+            "that of one of them."
+        )
+    # OpenID Connect Discovery, 4.3: the issuer has to be the one that was asked. Some publish their
+    # document elsewhere, as Azure AD B2C: where the settings name that, it says who the issuer is.
+    if not is_document_named() and issuer.rstrip("/") != get_issuer():
+        raise ProviderError(
+            f"Its description is of the issuer {issuer[:200]!r}. MUSTER_OIDC_ISSUER has to be the "
+            "same, or the address of the description itself."
+        )
 
 
 def fetch_json(url: str, what: str, *, token: str = "") -> dict[str, Any]:

@@ -116,8 +116,13 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return []
 
     def extract_extra_data(self, claims: dict[str, Any]) -> dict[str, Any]:
-        """Return the stored claims: issuer and subject, for an administrator to find again."""
-        return {"iss": str(claims["iss"])[:255], "sub": str(claims["sub"])[:255]}
+        """Return the stored claims: issuer and subject, for an administrator to find again.
+
+        Where the settings name the discovery document, its address stands for the issuer in them.
+        """
+        stored = {"iss": str(claims["iss"])[:255], "sub": str(claims["sub"])[:255]}
+        named = {"document": discovery.get_discovery_url()} if discovery.is_document_named() else {}
+        return stored | named
 
     def sociallogin_from_response(self, request: HttpRequest, response: dict[str, Any]) -> Any:
         login = super().sociallogin_from_response(request, response)

@@ -4,6 +4,7 @@ Bounded in time and size, never redirected, and only to where they may lead.
 """
 
 import socket
+import ssl
 import threading
 from contextlib import suppress
 from contextvars import ContextVar
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 import requests
 from django.conf import settings
 from requests.adapters import HTTPAdapter
+from urllib3.util import ssl_
 
 from console import url_safety
 
@@ -172,6 +174,16 @@ class _GuardedAdapter(HTTPAdapter):
 
     A name may resolve to another address than the one that was checked before.
     """
+
+    def build_connection_pool_key_attributes(
+        self, *arguments: Any, **more: Any
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        host, pool = super().build_connection_pool_key_attributes(*arguments, **more)
+        context = ssl_.create_urllib3_context()
+        # From Python 3.13 on certificates without key identifiers are refused by default, as those
+        # of many an authority of one's own are; browsers take them.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        return host, pool | {"ssl_context": context}
 
     def init_poolmanager(self, *arguments: Any, **more: Any) -> None:
         super().init_poolmanager(*arguments, **more)

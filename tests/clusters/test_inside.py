@@ -9,11 +9,14 @@ from pytest_django import Settings
 
 from clusters import actions, connections, tasks
 from clusters.kube import discovery, in_cluster
-from clusters.kube.access import BadKubeconfig
+from clusters.kube.access import BadKubeconfig, ClusterAccess
+from clusters.kube.client import Client
+from clusters.kube.errors import Unavailable
 from clusters.models import Cluster, ConnectionWay
 from console.errors import UserError
 from tests.cast import Cast
 from tests.cluster import LocalKube
+from tests.clusters.kube.test_plain_certificates import issue_certificates, serve_version
 
 HERE = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
@@ -55,15 +58,35 @@ def test_the_token_is_read_anew_when_a_minute_is_over(tmp_path: Path) -> None:
     now = 0.0
     file = tmp_path / "token"
     file.write_text("first\n")
-    token = in_cluster.ServiceAccountToken(tmp_path, clock=lambda: now)
+    token = in_cluster.ServiceAccountFile(file, clock=lambda: now)
     assert token() == "first"
     file.write_text("second\n")
     assert token() == "first"
-    now = in_cluster.TOKEN_REFRESH_SECONDS
+    now = in_cluster.REFRESH_SECONDS
     assert token() == "second"
     file.unlink()
-    now = in_cluster.TOKEN_REFRESH_SECONDS * 3
+    now = in_cluster.REFRESH_SECONDS * 3
     assert token() == "second"
+
+
+def test_another_authority_is_trusted_without_a_new_start(tmp_path: Path) -> None:
+    """Kubernetes replaces the file where the cluster gets another authority."""
+    now, file = 0.0, tmp_path / "ca.crt"
+    get_authority = in_cluster.ServiceAccountFile(file, clock=lambda: now)
+    old = issue_certificates(tmp_path / "old.pem")
+    renewed = issue_certificates(tmp_path / "server.pem")
+    file.write_text(old)
+    with serve_version(tmp_path / "server.pem") as address:
+        access = ClusterAccess(address, ca=old.strip(), token="token")
+        with Client(access, get_authority=get_authority) as client:
+            for text in (old, "no certificate"):
+                with pytest.raises(Unavailable):
+                    discovery.fetch_server_version(client)
+                file.write_text(text)
+                now += in_cluster.REFRESH_SECONDS
+            file.write_text(renewed)
+            now += in_cluster.REFRESH_SECONDS
+            assert discovery.fetch_server_version(client).version == "v1.31.4"
 
 
 @pytest.mark.usefixtures("cast")

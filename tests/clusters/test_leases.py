@@ -83,6 +83,8 @@ def test_a_lease_taken_meanwhile_ends_the_work_even_if_it_ran_out(
     clock.seconds += 2
     holder.tick()
     assert holder.works == []
+    # The lease is not taken again before the threads of the work have ended.
+    holder._ending[cluster.pk].join()
     holder.tick()
     assert holder.clusters == {cluster.pk}
     assert holder.works != [work]

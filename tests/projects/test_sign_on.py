@@ -1,5 +1,6 @@
 """Single sign-on with a real provider on loopback: in, and who one becomes."""
 
+import json
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -14,7 +15,7 @@ from projects.models import AccessRule, AuditEntry, User
 from projects.permissions import L2
 from projects.sign_on import accounts
 from tests.cast import PASSWORD, Cast, make_cast
-from tests.oidc_provider import CLIENT, Claims, Provider
+from tests.oidc_provider import CLIENT, WELL_KNOWN, Claims, Provider
 from tests.projects.signing_on import (
     begin,
     follow_provider,
@@ -418,3 +419,23 @@ def test_the_same_person_of_another_issuer_is_somebody_else(
         settings.OPTIONS = settings.OPTIONS.model_copy(update=other.options())
         sign_on(client)
     assert signed_in_as(client) == "mallory2"
+
+
+def test_an_issuer_of_another_address_than_its_document_is_believed_where_that_is_named(
+    client: Client, cast: Cast, provider: Provider, settings: LazySettings
+) -> None:
+    """So it is with Azure AD B2C, and with the first version of Entra ID's endpoints."""
+    issuer, path = f"{provider.url}/8f3e-of-the-tenant/v2.0/", f"/tenant/b2c_1_in{WELL_KNOWN}"
+    provider.told = lambda claims: claims.update(iss=issuer)
+    provider.answers[path] = json.dumps(provider.description() | {"issuer": issuer}).encode()
+    document = f"{provider.url}{path}?p=b2c_1_in"
+    settings.OPTIONS = settings.OPTIONS.model_copy(update={"oidc_issuer": document})
+    for _ in range(2):
+        sign_on(client)
+        assert signed_in_as(client) == "carol"
+        client.post("/sign-out")
+    assert accounts.is_connected(User.objects.get(username="carol"))
+    settings.OPTIONS = settings.OPTIONS.model_copy(
+        update={"oidc_issuer": document.replace("/tenant/", "/other/")}
+    )
+    assert not accounts.is_connected(User.objects.get(username="carol"))

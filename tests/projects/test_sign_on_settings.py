@@ -3,17 +3,24 @@ where nobody may look.
 """
 
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+import requests
+import urllib3.connection
 from django.conf import LazySettings
 from django.test import Client
+from urllib3.util import ssl_
 
 from console import options
 from projects.sign_on import discovery, provider_http, trial
 from projects.sign_on.discovery import ProviderError
 from tests.cast import Cast
+from tests.clusters.kube.test_plain_certificates import issue_certificates, serve_version
 from tests.oidc_provider import SECRET, WELL_KNOWN, Provider
 
 
@@ -115,6 +122,38 @@ def test_the_discovery_address_itself_will_do_too(
 ) -> None:
     issuer(settings, provider.url + WELL_KNOWN)
     assert discovery.fetch_description()["issuer"] == provider.url
+
+
+def test_a_description_of_many_issuers_is_refused(
+    provider: Provider, settings: LazySettings
+) -> None:
+    provider.described = lambda document: document.update(issuer="https://sso.example/{tenantid}")
+    issuer(settings, provider.url + WELL_KNOWN)
+    assert "of many issuers ('https://sso.example/{tenantid}')" in troubles()
+
+
+def test_a_provider_without_key_identifiers_is_trusted(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An authority of one's own often signs so, and Python 3.13 refuses that by default."""
+    create_context = ssl_.create_urllib3_context
+
+    def create_strict_context(*args: Any, **options: Any) -> ssl.SSLContext:
+        context = create_context(*args, **options)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    # Under an older Python it would be trusted whatever Muster does.
+    for module in (ssl_, urllib3.connection):
+        monkeypatch.setattr(module, "create_urllib3_context", create_strict_context)
+    authority = tmp_path / "authority.pem"
+    authority.write_text(issue_certificates(tmp_path / "server.pem"))
+    with serve_version(tmp_path / "server.pem") as address:
+        issuer(settings, address)
+        with pytest.raises(ProviderError, match="a certificate that this machine does not trust"):
+            discovery.fetch_json(address, "its keys")
+        monkeypatch.setattr(requests.adapters, "DEFAULT_CA_BUNDLE_PATH", str(authority))
+        assert discovery.fetch_json(address, "its keys") == {"gitVersion": "v1.31.4"}
 
 
 @pytest.mark.parametrize(
