@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from scheduling.cluster_room import ClusterRoom
+from scheduling.deciding import book_gang
 from scheduling.gangs import GangBook
 from scheduling.queues import Queues
 from scheduling.scheduling_pass import PassState, SchedulingPass
@@ -24,12 +25,30 @@ def find_never(world: World) -> Collection[str]:
     for book in world.books:
         if not book.waits_for_minimum:
             continue
-        key = build_line_key(book)
-        if key not in answers:
-            answers[key] = fits_alone(scheduling, book)
-        if not answers[key]:
+        if book.placed:
+            # What it holds itself is not free for the rest of it, whatever else ends.
+            is_possible = _fits_beside_itself(scheduling, book)
+        else:
+            key = build_line_key(book)
+            if key not in answers:
+                answers[key] = fits_alone(scheduling, book)
+            is_possible = answers[key]
+        if not is_possible:
             never.add(book.key)
     return never
+
+
+def _fits_beside_itself(scheduling: SchedulingPass, book: GangBook) -> bool:
+    """Return whether the rest of a gang finds room beside its pods that have a node."""
+    state, placed = scheduling.state, list(book.placed.values())
+    for pod in placed:
+        state.room.add_pod(pod)
+    book_gang(state.queues, state.shapes, book)
+    is_possible = fits_alone(scheduling, book)
+    book_gang(state.queues, state.shapes, book, -1)
+    for pod in placed:
+        state.room.remove_pod(pod)
+    return is_possible
 
 
 def fits_alone(scheduling: SchedulingPass, book: GangBook) -> bool:

@@ -51,15 +51,25 @@ def create(
     dry_run: bool = False,
     validation: Validation = "Strict",
     manager: str = FIELD_MANAGER,
+    cancellation: Cancellation | None = None,
+    warnings: list[str] | None = None,
 ) -> Object:
     """Create an object and return it as stored, or as it would be on a dry run. A taken name raises
     Conflict with `already_exists`.
 
     With validation Strict a field that the cluster does not know raises Rejected instead of being
-    dropped in silence.
+    dropped in silence. `warnings` gets what the cluster warns of.
     """
     query = _build_write_query(dry_run, manager, validation)
-    return _parse_object(client.send("POST", resource.path(namespace), query=query, body=obj))
+    body = client.send(
+        "POST",
+        resource.path(namespace),
+        query=query,
+        body=obj,
+        cancellation=cancellation,
+        warnings=warnings,
+    )
+    return _parse_object(body)
 
 
 @overload

@@ -4,9 +4,10 @@ pool and retries, and its errors translated to ours.
 
 import contextlib
 import http.client
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
@@ -16,7 +17,7 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 
 from clusters.kube import errors, sockets
-from clusters.kube.access import ClusterAccess
+from clusters.kube.access import BadKubeconfig, ClusterAccess
 from clusters.kube.clock_skew import ClockSkew
 from clusters.kube.errors import KubeError, Unavailable
 from clusters.kube.pending_requests import PendingRequests
@@ -39,6 +40,7 @@ urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
 
 Query = Sequence[tuple[str, str | int | bool]]
 
+_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _TRANSPORT_ERRORS = (urllib3.exceptions.HTTPError, ApiException, OSError, http.client.HTTPException)
 _TIMEOUTS = (urllib3.exceptions.ReadTimeoutError, TimeoutError)
 
@@ -110,8 +112,8 @@ class Client:
 
     All clients of one cluster should share a `rate_limiter`, so that together they keep to its
     rate. At most `connections` that nobody uses are kept. `get_token` returns the bearer token of
-    each request, where it changes with time. `find_address_problem` returns why nothing may be sent
-    to an IP address, "" where it may.
+    each request, and `get_authority` the authority to trust in PEM form, where they change with
+    time. `find_address_problem` returns why nothing may be sent to an IP address, "" where it may.
     """
 
     def __init__(
@@ -122,10 +124,12 @@ class Client:
         timeouts: Timeouts | None = None,
         connections: int = DEFAULT_CONNECTIONS,
         get_token: Callable[[], str] | None = None,
+        get_authority: Callable[[], str] | None = None,
         find_address_problem: Callable[[str], str] | None = None,
     ) -> None:
         self.access = access
         self._get_token = get_token
+        self._get_authority = get_authority
         self.rate_limiter = rate_limiter or RateLimiter()
         self.clock_skew = ClockSkew()
         self.recovery = Recovery()
@@ -173,15 +177,18 @@ class Client:
         content_type: str = JSON,
         accept: str = JSON,
         cancellation: Cancellation | None = None,
+        warnings: list[str] | None = None,
     ) -> bytes:
         """Send a request and return the body of its 2xx answer.
 
         A GET whose connection broke off is sent once more; nothing else is repeated. Raises
         KubeError. `cancellation` lets another thread end the wait, which raises Unavailable.
+        `warnings` gets the texts of the answer's Warning headers.
         """
         cancellation = cancellation or Cancellation()
+        request = (method, path, query, body, content_type, accept, cancellation, warnings)
         try:
-            return self._send_once(method, path, query, body, content_type, accept, cancellation)
+            return self._send_once(*request)
         except Unavailable as error:
             # A server may close a kept-alive connection at the moment we reuse it. Only a GET is
             # sent again: a write may have happened before the connection broke off.
@@ -191,7 +198,7 @@ class Client:
                 or not isinstance(error.__cause__, urllib3.exceptions.ProtocolError)
             ):
                 raise
-            return self._send_once(method, path, query, body, content_type, accept, cancellation)
+            return self._send_once(*request)
 
     def open_stream(
         self,
@@ -230,10 +237,13 @@ class Client:
         content_type: str,
         accept: str,
         cancellation: Cancellation,
+        warnings: list[str] | None,
     ) -> bytes:
         response = self._open_response(
             method, path, query, body, content_type, accept, cancellation, self.timeouts.read
         )
+        if warnings is not None:
+            warnings += _parse_warnings(response.headers.getlist("Warning"))
         try:
             return self._read_body(response, MAX_BODY)
         finally:
@@ -252,14 +262,31 @@ class Client:
     ) -> urllib3.BaseHTTPResponse:
         """Return a 2xx answer whose body is still to be read."""
         self.rate_limiter.wait_turn(self.timeouts.rate_limit, cancellation.event)
-        if self._get_token is not None and (token := self._get_token()):
-            self._api.configuration.api_key["authorization"] = f"Bearer {token}"
+        self._update_credentials()
         with tracing.open_span(
             f"cluster {method} {describe_path(path)}",
             {"http.request.method": method, "server.address": self.access.server},
         ):
             return self._exchange(
                 method, path, query, body, content_type, accept, cancellation, read_timeout
+            )
+
+    def _update_credentials(self) -> None:
+        """Take over the token and the authority of the moment, where they change with time."""
+        if self._get_token is not None and (token := self._get_token()):
+            self._api.configuration.api_key["authorization"] = f"Bearer {token}"
+        if (
+            self._get_authority is None
+            or not (authority := self._get_authority())
+            or authority == self.access.ca
+        ):
+            return
+        # What is no authority is left for the next request, which finds another text by then.
+        with contextlib.suppress(BadKubeconfig):
+            self.access = replace(self.access, ca=authority)
+            # It is part of the key of a pool: new requests get a new one, open streams go on.
+            self._api.rest_client.pool_manager.connection_pool_kw["ssl_context"] = (
+                self.access.build_tls_context()
             )
 
     def _exchange(
@@ -348,6 +375,12 @@ class Client:
             with contextlib.suppress(*_TRANSPORT_ERRORS):
                 response.release_conn()
         return b"".join(parts)
+
+
+def _parse_warnings(headers: Sequence[str]) -> list[str]:
+    """Return the texts of Warning headers, such as `299 - "text"` (RFC 7234, section 5.5)."""
+    found = [_WARNING.match(header) for header in headers]
+    return [match[1].replace('\\"', '"') for match in found if match]
 
 
 def describe_path(path: str) -> str:

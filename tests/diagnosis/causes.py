@@ -7,7 +7,18 @@ from tests.diagnosis.failing_causes import BY_LINE
 from tests.diagnosis.injected import InjectedCause
 from tests.diagnosis.node_causes import CLAIMS, NODES
 from tests.diagnosis.queue_causes import KUEUE, QUEUES
+from tests.diagnosis.runtime_causes import RUNTIMES
+from tests.diagnosis.scheduler_causes import SCHEDULERS
 from tests.diagnosis.start_causes import PODS, STARTS
 
-WAITING: Sequence[InjectedCause] = (*QUEUES, *KUEUE, *NODES, *CLAIMS, *PODS, *STARTS)
+WAITING: Sequence[InjectedCause] = (
+    *QUEUES,
+    *KUEUE,
+    *NODES,
+    *SCHEDULERS,
+    *CLAIMS,
+    *PODS,
+    *STARTS,
+    *RUNTIMES,
+)
 FAILING: Sequence[InjectedCause] = (*BY_LINE, *BY_END)

@@ -6,6 +6,7 @@ from tests.diagnosis.cluster_states import end_pods, fail_job
 from tests.diagnosis.failing_causes import TRACE
 from tests.diagnosis.injected import InjectedCause
 from tests.diagnosis.special_states import fail_init
+from tests.workloads.objects import condition
 
 LEAD = "Worker 0 (rank 1) failed first:"
 BARRIER = "RuntimeError: [Rank 0]: Rank 1 failed to pass monitoredBarrier in 30000 ms"
@@ -102,6 +103,79 @@ BY_END: Sequence[InjectedCause] = (
         end={"reason": "StartError", "message": 'exec: "trian": not found'},
     ),
     _end(
+        "driver of a GPU that is not loaded, at the start",
+        128,
+        "its container could not be started, because the GPU of its node cannot be given to it: "
+        "nvidia-container-cli: initialization error: nvml error: driver not loaded",
+        "cannot-start",
+        "about the node",
+        end={
+            "reason": "StartError",
+            "message": "nvidia-container-cli: initialization error: nvml error: driver not loaded",
+        },
+    ),
+    _end(
+        "SIGINT",
+        130,
+        "it was interrupted (SIGINT, exit code 130)",
+        "asked-to-end",
+        "Look for what stopped it",
+        "possible",
+    ),
+    _end(
+        "container that its node lost sight of",
+        137,
+        "its node lost sight of its container, so that nobody knows how it ended",
+        "node",
+        "tell the administrator of the cluster about the node",
+        end={
+            "reason": "ContainerStatusUnknown",
+            "message": "The container could not be located when the pod was terminated",
+        },
+    ),
+    _end(
+        "disk of its own that is too small",
+        137,
+        'the cluster ended it (Evicted): Usage of EmptyDir volume "shm" exceeds the limit "64Mi"',
+        "evicted",
+        "shared memory than it may",
+        reason="Evicted",
+        message='Usage of EmptyDir volume "shm" exceeds the limit "64Mi". ',
+    ),
+    _end(
+        "node that has no room any more",
+        1,
+        "the cluster ended it (OutOfcpu): Pod was rejected: Node didn't have enough resource: cpu",
+        "node",
+        "Run it again",
+        reason="OutOfcpu",
+        message="Pod was rejected: Node didn't have enough resource: cpu",
+    ),
+    _end(
+        "pod of the system that takes its place",
+        137,
+        "the cluster ended it (Preempting): Preempted in order to admit critical pod",
+        "evicted",
+        "for a pod of the system",
+        reason="Preempting",
+        message="Preempted in order to admit critical pod",
+    ),
+    _end(
+        "work of a higher priority that takes its place",
+        143,
+        "the cluster ended it (PreemptionByScheduler): default-scheduler: preempting to "
+        "accommodate a higher priority pod",
+        "evicted",
+        "work of a higher priority took its place",
+        conditions=[
+            condition(
+                "DisruptionTarget",
+                reason="PreemptionByScheduler",
+                message="default-scheduler: preempting to accommodate a higher priority pod",
+            )
+        ],
+    ),
+    _end(
         "exit code alone",
         3,
         "the program ended with exit code 3",
@@ -155,6 +229,60 @@ BY_END: Sequence[InjectedCause] = (
         "time-limit",
         None,
         "certain",
+    ),
+    InjectedCause(
+        "deadline of the job, whose pods were asked to end",
+        end_pods(
+            worker=143,
+            job=condition(
+                "Failed",
+                reason="PyTorchJobFailed",
+                message="PyTorchJob t has failed because it was active longer than specified "
+                "deadline",
+            ),
+        ),
+        "It ran longer than it was allowed to: PyTorchJob t has failed because it was active "
+        "longer than specified deadline.",
+        "Give it more time",
+        "time-limit",
+        None,
+        "certain",
+    ),
+    InjectedCause(
+        "launcher of a rank, and what its peer lost",
+        end_pods(master=1, worker=1, order=(10, 11)),
+        "Worker 0 (rank 1) failed first: the program ended with exit code 1.",
+        "Look into its log",
+        "exit-code",
+        1,
+        "likely",
+        logs={
+            "master": (
+                *TRACE,
+                "torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for "
+                "clients. 1/2 clients joined.",
+            ),
+            "worker": (*TRACE, "ValueError: bad data"),
+        },
+    ),
+    InjectedCause(
+        "launcher that lost a process",
+        end_pods(worker=1),
+        f"{LEAD} the program ended with exit code 1, because it crashed in native code.",
+        "the versions of its libraries",
+        "crash",
+        1,
+        "likely",
+        logs={
+            "worker": (
+                "E1121 10:00:01 1 torch/distributed/elastic/multiprocessing/api.py:874] failed "
+                "(exitcode: -11) local_rank: 0 (pid: 42) of binary: /usr/bin/python",
+                TRACE[0],
+                '  File "/usr/local/bin/torchrun", line 8, in <module>',
+                "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
+                "============================================================",
+            )
+        },
     ),
     InjectedCause(
         "backoff limit of the job",

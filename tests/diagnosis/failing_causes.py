@@ -251,4 +251,63 @@ BY_LINE: Sequence[InjectedCause] = (
         "a command that it runs is not in its image",
         "check the command",
     ),
+    _fail_by_line(
+        "process that torchrun lost to SIGKILL",
+        "E1121 10:00:01 1 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: "
+        "-9) local_rank: 0 (pid: 42) of binary: /usr/bin/python",
+        "killed",
+        "something killed it",
+        "most often the memory was full",
+    ),
+    _fail_by_line(
+        "process of a data loader that was killed",
+        "RuntimeError: DataLoader worker (pid 123) is killed by signal: Killed.",
+        "killed",
+        "something killed it",
+        "most often the memory was full",
+    ),
+    _fail_by_line(
+        "memory of Java",
+        "java.lang.OutOfMemoryError: Java heap space",
+        "memory",
+        "it got no more memory",
+        "ask for more CPU memory",
+    ),
+    _fail_by_line(
+        "memory of a GPU for TensorFlow",
+        "ResourceExhaustedError: OOM when allocating tensor with shape[64,512] and type float on "
+        "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc",
+        "gpu-memory",
+        "its GPU's memory was full",
+        "use a smaller batch",
+    ),
+    _fail_by_line(
+        "memory that may not be locked",
+        "NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory",
+        "collectives",
+        "it may not lock memory for InfiniBand",
+        "the limit of locked memory",
+    ),
+    _fail_by_line(
+        "driver that was exchanged",
+        "Failed to initialize NVML: Driver/library version mismatch",
+        "gpu-unusable",
+        "it could not use a GPU",
+        "fits the driver",
+    ),
+    _fail_by_line(
+        "key of SSH that is refused",
+        "Permission denied (publickey).",
+        "access",
+        "a service refused it: its login is missing or may not do this",
+        "Check the credential",
+        255,
+    ),
+    _fail_by_line(
+        "program for other processors",
+        "exec /usr/bin/python: exec format error",
+        "cannot-start",
+        "a program that it runs is not made for the processors of its node",
+        "nodes' architecture",
+    ),
 )

@@ -188,6 +188,26 @@ KUEUE: Sequence[InjectedCause] = (
         "a check may wait for new nodes",
     ),
     InjectedCause(
+        "cluster of MultiKueue",
+        hold_in_kueue(
+            ("QuotaReserved", "Quota reserved in ClusterQueue gpus"),
+            ("MultiKueue", 'The workload got reservation on "worker1"'),
+            ("Admitted", "Admitted by ClusterQueue gpus"),
+        ),
+        "Kueue has given it to another cluster, worker1: it waits or runs there.",
+        "Its pods and logs are in that cluster",
+    ),
+    InjectedCause(
+        "cluster of MultiKueue that gave it back",
+        hold_in_kueue(
+            ("MultiKueue", 'The workload got reservation on "worker1"'),
+            ("EvictedDueToAdmissionCheck", "Reserving remote lost"),
+        ),
+        "Kueue holds it in the queue team-queue: an admission check wants it to be tried again "
+        "later, so that it lost its quota.",
+        "Kueue tries it again by itself",
+    ),
+    InjectedCause(
         "preempted by Kueue",
         hold_in_kueue(
             ("Admitted", "Admitted by ClusterQueue gpus"),

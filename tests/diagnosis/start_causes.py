@@ -36,6 +36,25 @@ PODS: Sequence[InjectedCause] = (
         "A rule of the cluster forbids it",
     ),
     InjectedCause(
+        "ratio of limits to requests",
+        refuse_pods(
+            'pods "x" is forbidden: cpu max limit to request ratio per Container is 2, but '
+            "provided ratio is 4.000000"
+        ),
+        'The cluster refuses to make its pods: pods "x" is forbidden: cpu max limit to request '
+        "ratio per Container is 2, but provided ratio is 4.000000.",
+        "(LimitRange)",
+    ),
+    InjectedCause(
+        "API server that has to be asked again",
+        refuse_pods(
+            'Operation cannot be fulfilled on resourcequotas "q": the object has been modified'
+        ),
+        "The cluster refuses to make its pods: Operation cannot be fulfilled on resourcequotas "
+        '"q": the object has been modified.',
+        "tried again by itself",
+    ),
+    InjectedCause(
         "operator that makes no pods",
         leave_job_alone(),
         "Its pods have not been made yet.",

@@ -181,6 +181,25 @@ def test_what_fits_nowhere_never_starts() -> None:
     assert {each.outlook for each in found.values()} == {Outlook.NEVER}
 
 
+@pytest.mark.parametrize(
+    ("devices", "limit", "outlook"),
+    [(3, None, Outlook.NEVER), (4, 3, Outlook.NEVER), (4, None, Outlook.NO_END)],
+    ids=["no room", "no more allowed", "room that another holds"],
+)
+def test_the_rest_of_a_gang_has_no_room_that_the_gang_holds_itself(
+    devices: int, limit: int | None, outlook: Outlook
+) -> None:
+    part = make_gang("part", "a", 2, pods=2, on=["n1"], priority=100)
+    others = [make_gang("other", "b", 2, on=["n2"])] if outlook is Outlook.NO_END else []
+    state = make_state(
+        [make_node("n1", 2), make_node("n2", devices - 2)],
+        [make_queue("a", quota=4, limit=limit), make_queue("b", quota=2)],
+        [part, *others],
+    )
+    found = forecast_starts(state, {}, seed=1)
+    assert found["part"].outlook is outlook
+
+
 def test_a_reclaim_is_foreseen() -> None:
     state = make_state(
         [make_node("n1", 4)],

@@ -3,6 +3,7 @@ names that become paths.
 """
 
 import asyncio
+import gc
 import io
 import uuid
 import zipfile
@@ -10,11 +11,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from django.http.response import HttpResponseBase
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 from rest_framework.test import APIRequestFactory
 
+from console.streams import StreamPlace
 from environments.models import ComputeResource, Environment
 from projects import tokens
 from projects.models import AccessRule, User
@@ -241,11 +244,17 @@ async def _list_chunks(chunks: AsyncIterator[bytes]) -> list[bytes]:
     return [chunk async for chunk in chunks]
 
 
+def take_place() -> StreamPlace:
+    place = logbook.streams.take_place(1)
+    assert place is not None
+    return place
+
+
 def test_who_may_not_see_a_log_any_more_is_sent_no_more_of_it() -> None:
     moments, answers = iter([0.0, 1.0, 31.0, 31.0, 32.0, 62.0]), iter([True, False])
 
     followed = api_logs._stream_while_allowed(
-        _chunks(9), 1, lambda: next(answers), lambda: next(moments)
+        _chunks(9), take_place(), lambda: next(answers), lambda: next(moments)
     )
     assert asyncio.run(_list_chunks(followed)) == [b"0", b"1", b"2"]
     assert not logbook.streams.is_full(1)
@@ -257,7 +266,9 @@ def test_nor_does_a_quiet_log_keep_its_place() -> None:
             yield b""
 
     moments = iter(range(0, 90, 15))
-    followed = api_logs._stream_while_allowed(quiet(), 1, lambda: False, lambda: next(moments))
+    followed = api_logs._stream_while_allowed(
+        quiet(), take_place(), lambda: False, lambda: next(moments)
+    )
     assert asyncio.run(_list_chunks(followed)) == []
     assert not logbook.streams.is_full(1)
 
@@ -277,3 +288,27 @@ def test_a_role_that_is_taken_and_a_token_that_is_void_end_what_is_followed(
     User.objects.filter(pk=cast.bob.pk).update(is_active=False)
     assert not api_logs._may_see_workload(vera, theirs.pk)
     assert not api_logs._may_see_workload(bob, theirs.pk)
+
+
+def test_of_logs_that_are_followed_at_once_none_is_let_in_beyond_the_limit(
+    cast: Cast, theirs: Workload
+) -> None:
+    a_log(theirs, state=Log.State.CAPTURING)
+    token = tokens.issue_token(cast.bob)[0]
+
+    def follow() -> HttpResponseBase:
+        request = APIRequestFactory().get(
+            "/",
+            {"container": "main", "follow": "true"},
+            headers={"authorization": f"Bearer {token}"},
+        )
+        answer = api_logs.LogsView.as_view()(request, workload_id=theirs.pk, pod_name="pod-0")
+        assert isinstance(answer, HttpResponseBase)
+        return answer
+
+    # Answers that nobody reads yet, as where all were asked for at the same moment.
+    answers = [follow() for _ in range(logbook.streams.limit + 1)]
+    assert [each.status_code for each in answers] == [200] * logbook.streams.limit + [429]
+    del answers
+    gc.collect()
+    assert follow().status_code == 200

@@ -187,7 +187,8 @@ def test_the_record_is_of_the_projects_that_one_sees(cast: Cast, sign_in: SignIn
     assert "No forecast has been decided yet" in read_page(
         sign_in(cast.bob), "/forecasts?horizon=24h"
     )
-    assert sign_in(cast.bob).get(f"/forecasts?project={cast.team_b.pk}").status_code == 404
+    for wrong in (cast.team_b.pk, "abc"):
+        assert sign_in(cast.bob).get(f"/forecasts?project={wrong}").status_code == 404
     assert read_page(sign_in(cast.bob), "/forecasts.csv").endswith("team-a,1h,20,15,0.7500")
     assert "team-b,1h,20,0,0.0000" in read_page(sign_in(cast.alice), "/forecasts.csv")
     assert "/forecasts" in read_page(sign_in(cast.bob), "/overview")

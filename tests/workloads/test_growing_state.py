@@ -193,6 +193,23 @@ def test_the_master_counts_in_the_bounds(cast: Cast) -> None:
     assert not loaded.job.is_complete
 
 
+@pytest.mark.parametrize(
+    ("resource", "most"), [("nvidia.com/mig-1g.10gb", 2), ("nvidia.com/gpu", 4), ("rdma/hca", 4)]
+)
+def test_a_job_of_devices_that_nobody_counts_gets_no_more(
+    cast: Cast, resource: str, most: int
+) -> None:
+    workload = add_workload(cast.team_a, "elastic", ElasticSettings(1, 4))
+    set_job(workload, 2)
+    for index in range(2):
+        container = {"name": "pytorch", "resources": {"limits": {resource: "1"}}}
+        add_pod(workload, index, "n1", data={"spec": {"containers": [container]}})
+    [loaded] = load_jobs(cast.cluster)
+    assert loaded.job is not None
+    assert (loaded.job.workers, loaded.job.max_workers) == (2, most)
+    assert loaded.uncounted_device == (resource if most == 2 else "")
+
+
 def test_what_waits_is_known_since_its_pod_was_made(cast: Cast) -> None:
     workload = add_workload(cast.team_a, "grows", ElasticSettings(1, 4))
     set_job(workload, 2)

@@ -21,7 +21,7 @@ from tests.workloads.acting import SLEEP, Acting
 from workloads import actions, journal, tasks
 from workloads.api.workload_serializers import serialize_history_record
 from workloads.elastic.cluster_state import MOST_NODES
-from workloads.models import Attempt, Event, Workload
+from workloads.models import Attempt, Event, Pod, Workload
 from workloads.queries import EventWords
 from workloads.specs import Compute, Configuration, ElasticSettings, Environment, Gpus, Setup
 
@@ -360,6 +360,21 @@ def test_of_a_cluster_that_is_too_large_it_is_said_once_that_nothing_grows(
 
     growing.until_pods(workload, 4, 4)
     assert [each for each in caplog.messages if "grow again" in each]
+
+
+def test_a_job_of_devices_that_nobody_counts_keeps_its_workers(growing: Growing) -> None:
+    workload = growing.start()
+    growing.acting.poll()
+    pod = Pod.objects.get(workload=workload, vanished_at=None)
+    pod.data["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/mig-1g.10gb": "1"}
+    pod.save(update_fields=["data"])
+    for _ in range(3):
+        tasks.scale(str(growing.cluster.pk))
+    assert growing.workers(workload) == 1
+    [event] = workload.events.filter(reason="NoGrowth")
+    assert event.text.startswith(
+        "Muster does not raise its number of workers: they ask for nvidia.com/mig-1g.10gb"
+    )
 
 
 def test_a_job_in_a_queue_of_kueue_keeps_its_workers(growing: Growing) -> None:

@@ -23,7 +23,7 @@ from tests.clusters.kube.faults import Exchange, FaultServer, Step
 from tests.workloads import pods
 from tests.workloads.log_rows import a_log, number_lines, texts, window
 from workloads import logbook, tasks
-from workloads.logbook import log_paths, object_store, retention, windows
+from workloads.logbook import log_paths, object_store, plain_text, retention, windows
 from workloads.logbook.log_files import NOT_HERE, open_log
 from workloads.models import Log, Pod, Workload
 
@@ -318,7 +318,7 @@ def test_a_store_that_is_away_is_waited_for_once_while_logs_are_removed(
     monkeypatch.setattr(retention, "BATCH_SIZE", 1)
     for rank in range(3):
         a_log(workload, number_lines(3), rank=rank, ended_at="2020-01-01T00:00:00Z")
-    with pytest.raises(boto_errors.ClientError):
+    with pytest.raises(object_store.StoreFailed):
         logbook.remove_old_logs()
     methods = [request.method for request in failing_store.requests]
     assert methods.count("DELETE") == log_storage.ATTEMPTS
@@ -338,6 +338,39 @@ def test_a_log_that_the_store_loses_while_it_is_read_is_empty(
         store.objects.all().delete()
         assert here.source.read(0, 100) == b""
         assert here.source.size() == 0
+
+
+@pytest.mark.parametrize("is_download", [True, False], ids=["download", "program"])
+def test_a_log_that_is_removed_while_it_is_read_says_so(
+    store: Any, workload: Workload, is_download: bool
+) -> None:
+    lines = [b"x" * 1000] * 500
+    log = a_log(workload, lines)
+    object_store.move_ended_logs()
+    pieces = (
+        plain_text.read_chunks(log, timestamps=False, size=1)
+        if is_download
+        else logbook.read_lines(log)
+    )
+    first = next(pieces)
+    store.objects.all().delete()
+    text = first + b"".join(pieces)
+    assert 0 < text.count(b"x" * 1000) < len(lines)
+    assert text.endswith(b"\n[Muster: the rest of this log was removed while it was read]\n")
+
+
+def test_a_store_that_may_not_be_listed_takes_logs_all_the_same(
+    store: Any, workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_log(workload, number_lines(3))
+
+    def refuse_listing(*_: object) -> None:
+        answer = {"ResponseMetadata": {"HTTPStatusCode": 403}}
+        raise boto_errors.ClientError(answer, "ListObjectsV2")
+
+    monkeypatch.setattr(storages["logs"], "listdir", refuse_listing)
+    retention.remove_old_logs()
+    assert len(names(store)) == 2
 
 
 @pytest.mark.django_db(transaction=True)

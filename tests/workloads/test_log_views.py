@@ -146,6 +146,13 @@ def test_a_removed_log_says_why(bob: Client, workload: Workload) -> None:
     assert (items, head["notes"]) == ([], ["It was too old."])
 
 
+def test_a_log_that_is_read_to_its_end_says_what_it_lacks(bob: Client, workload: Workload) -> None:
+    log = a_log(workload, number_lines(3))
+    Log.objects.filter(pk=log.pk).update(note="The cluster was removed.")
+    head, items = window(bob, workload, log=log.pk)
+    assert (len(items), head["notes"]) == (3, ["The cluster was removed."])
+
+
 def search(client: Client, workload: Workload, **query: object) -> dict[str, Any]:
     answer = client.get(reverse("log-search", args=[workload.pk]), query)
     assert answer.status_code == 200

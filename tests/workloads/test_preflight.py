@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clusters import project_provisioning
+from clusters import connections, project_provisioning
 from clusters.job_kinds.pytorch import PYTORCHJOBS
 from clusters.kube import calls
 from projects.models import Project
@@ -41,6 +41,11 @@ def synced_cast(cast: Cast) -> Cast:
 def ask_script(cast: Cast, *steps: Any) -> list[ObjectCheck]:
     with FaultServer(*steps) as server:
         return ask_server(cast, server)
+
+
+def accept(exchange: Exchange) -> None:
+    """Answer as an API server that takes an object."""
+    exchange.answer(201, exchange.request.body)
 
 
 def lead_to(cast: Cast, server: FaultServer) -> None:
@@ -123,7 +128,7 @@ def test_a_refusal_is_told_from_a_question_that_says_nothing(
 ) -> None:
     checks = ask_script(
         synced_cast,
-        lambda exchange: exchange.answer(201, b"{}"),
+        accept,
         refusal(403, "Forbidden", message=message),
     )
     assert [each.answer for each in checks] == [Answer.ACCEPTED, answer, answer]
@@ -158,7 +163,7 @@ def test_a_webhook_that_fails_is_named_and_the_rest_is_asked(
     checks = ask_script(
         synced_cast,
         refusal(500, "InternalError", message=message),
-        lambda exchange: exchange.answer(201, b"{}"),
+        accept,
     )
     assert [each.answer for each in checks] == [
         Answer.UNCHECKED,
@@ -192,7 +197,7 @@ def test_what_is_too_much_to_ask_about_is_said_to_be_unchecked(synced_cast: Cast
         }
         for number in range(30)
     ]
-    with FaultServer(lambda exchange: exchange.answer(201, b"{}")) as server:
+    with FaultServer(accept) as server:
         lead_to(synced_cast, server)
         checks = check_objects(synced_cast.team_a, [*claims, *build_objects(synced_cast.team_a)])
         assert len(server.requests) == 20
@@ -217,7 +222,7 @@ def test_pods_of_an_operators_own_template_are_not_asked_about(synced_cast: Cast
         "metadata": {"name": "a", "namespace": "b"},
         "spec": {"replicatedJobs": [{"template": {"spec": {}}}]},
     }
-    with FaultServer(lambda exchange: exchange.answer(201, b"{}")) as server:
+    with FaultServer(accept) as server:
         lead_to(synced_cast, server)
         checks = check_objects(synced_cast.team_a, [job])
     assert list_answers(checks) == [("Job", Answer.ACCEPTED), ("Pod", Answer.UNCHECKED)]
@@ -228,24 +233,78 @@ def test_nobody_waits_for_a_cluster_that_hangs(
     synced_cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking, "SECONDS", 0.2)
-    gate = threading.Event()
+    with FaultServer(Exchange.silence) as server:
+        for _ in range(asking.AT_ONCE_EACH + 1):
+            checks = ask_server(synced_cast, server)
+            assert "did not answer within" in checks[0].message
+            # Nothing waits for it any more, although it never answers.
+            wait_for_turns()
 
-    def hang(exchange: Exchange) -> None:
+
+def wait_for_turns() -> None:
+    deadline = time.monotonic() + 10
+    while asking._running and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not asking._running
+
+
+def test_a_few_ask_a_cluster_at_once(
+    cast: Cast, synced_cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "SECONDS", 60.0)
+    arrivals, gate = threading.Semaphore(0), threading.Event()
+
+    def hold(exchange: Exchange) -> None:
+        arrivals.release()
         gate.wait(30)
-        exchange.answer(201, b"{}")
+        accept(exchange)
 
-    with FaultServer(hang) as server:
+    with FaultServer(hold) as server:
+        lead_to(synced_cast, server)
+        objects = build_objects(synced_cast.team_a)
+        client = connections.get_client(synced_cast.cluster)
+        threads = [
+            threading.Thread(target=asking._ask_in_time, args=(client, questions, cluster))
+            for questions, cluster in [(list_questions(objects), synced_cast.cluster.pk)]
+            * asking.AT_ONCE_EACH
+        ]
+        for thread in threads:
+            assert asking._take_turn(synced_cast.cluster.pk)
+            thread.start()
         try:
-            for _ in range(asking.AT_ONCE_EACH):
-                checks = ask_server(synced_cast, server)
-                assert "did not answer within" in checks[0].message
-            assert "Others are asking" in ask_server(synced_cast, server)[0].message
+            for _ in threads:
+                assert arrivals.acquire(timeout=30)
+            check = check_objects(synced_cast.team_a, objects)[0]
+            assert "Others are asking" in check.message
         finally:
             gate.set()
-        deadline = time.monotonic() + 30
-        while asking._running and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not asking._running
+            for thread in threads:
+                thread.join()
+    wait_for_turns()
+
+
+def test_what_a_cluster_warns_of_is_shown(synced_cast: Cast) -> None:
+    def warn(exchange: Exchange) -> None:
+        warnings = (
+            'Warning: 299 - "would violate PodSecurity \\"restricted:latest\\": runAsNonRoot"',
+            'Warning: 299 kube "metadata.finalizers: prefer a domain"',
+        )
+        exchange.answer(201, exchange.request.body, *warnings)
+
+    check = ask_script(synced_cast, warn, accept)[0]
+    assert (check.answer, check.message) == (
+        Answer.ACCEPTED,
+        'The cluster would take it, and warns: would violate PodSecurity "restricted:latest": '
+        "runAsNonRoot; metadata.finalizers: prefer a domain.",
+    )
+
+
+def test_an_answer_of_something_else_says_nothing(synced_cast: Cast) -> None:
+    check = ask_script(synced_cast, lambda exchange: exchange.answer(200, b'{"ok": true}'))[0]
+    assert (check.answer, check.message) == (
+        Answer.UNCHECKED,
+        "What answers is no API server of Kubernetes.",
+    )
 
 
 def test_it_is_asked_over_rest(cast: Cast) -> None:

@@ -1,16 +1,26 @@
 """How a container or its pod ended, in words: by the cluster, a signal or an exit code. Pure."""
 
+import re
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workloads import quantities
+from workloads.cluster_texts import strip_names
 from workloads.diagnosis.causes import FailureCause
 from workloads.diagnosis.result import LOOK_INTO_LOG
-from workloads.kube_objects import Object, nested_dict, nested_list
+from workloads.diagnosis.runtime_refusals import find_runtime_refusal
+from workloads.kube_objects import (
+    Object,
+    clean_text,
+    find_true_condition,
+    nested_dict,
+    nested_list,
+)
 from workloads.pod_views import ContainerExit, PodView
 
 TERM = 128 + signal.SIGTERM
+KILL = 128 + signal.SIGKILL
 MORE_TIME = "Give it more time, or make the work smaller."
 _BAD_NODE = "Run it again; if this repeats, tell the administrator of the cluster about the node."
 ENDED_BY_CLUSTER: Mapping[str, tuple[FailureCause, str]] = {
@@ -27,7 +37,43 @@ ENDED_BY_CLUSTER: Mapping[str, tuple[FailureCause, str]] = {
     ),
     "DeadlineExceeded": (FailureCause.TIME_LIMIT, MORE_TIME),
     "UnexpectedAdmissionError": (FailureCause.NODE, _BAD_NODE),
+    "Preempting": (
+        FailureCause.EVICTED,
+        "Run it again: the node needed its room for a pod of the system.",
+    ),
+    **dict.fromkeys(
+        ("AppArmor", "PodOSNotSupported", "SMTAlignmentError", "SysctlForbidden"),
+        (
+            FailureCause.NODE,
+            "Its node does not take such pods: change what the message names, or choose others.",
+        ),
+    ),
 }
+"""By the reason in a pod's status, which the kubelet or a controller writes there."""
+_OVER_DISK = re.compile(
+    r"ephemeral local storage usage exceeds|local ephemeral storage limit|"
+    r"EmptyDir volume .{0,253} exceeds"
+)
+_OVER_DISK_ADVICE = (
+    "It wrote more to its own disk or shared memory than it may: write less, write to a volume, or "
+    "ask for more."
+)
+_DISRUPTED: Mapping[str, tuple[FailureCause, str]] = {
+    "PreemptionByScheduler": (
+        FailureCause.EVICTED,
+        "Run it again: work of a higher priority took its place.",
+    ),
+    "EvictionByEvictionAPI": (
+        FailureCause.EVICTED,
+        "Run it again: somebody emptied its node, or took its pod away.",
+    ),
+    "DeletionByTaintManager": (
+        FailureCause.NODE,
+        "Run it again: its node got a taint that it does not tolerate, as a lost node does.",
+    ),
+    "DeletionByPodGC": (FailureCause.NODE, "Run it again: its node is no more."),
+}
+"""By the reason of the condition DisruptionTarget of a pod that was taken from its workload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +85,34 @@ class ContainerEnd:
     advice: str
 
 
+def find_cluster_end(view: PodView, pod: Object) -> ContainerEnd | None:
+    """Return how the cluster ended a pod; None of one that ended by itself."""
+    known = ENDED_BY_CLUSTER.get(view.status)
+    if known is None and view.phase == "Failed" and nested_dict(pod, "status").get("reason"):
+        # A kubelet that does not take a pod has a word for each resource, such as OutOfcpu.
+        known = FailureCause.NODE, _BAD_NODE
+    if known is not None:
+        reason = f": {view.reason}" if view.reason else ""
+        advice = _OVER_DISK_ADVICE if _OVER_DISK.search(view.reason) else known[1]
+        return ContainerEnd(known[0], f"the cluster ended it ({view.status}){reason}", advice)
+    disrupted = find_true_condition(pod, "DisruptionTarget") or {}
+    taken = _DISRUPTED.get(str(disrupted.get("reason")))
+    if taken is None:
+        return None
+    namespace = str(nested_dict(pod, "metadata").get("namespace") or "")
+    message = strip_names(clean_text(disrupted.get("message")), namespace)
+    words = f"the cluster ended it ({disrupted['reason']}){': ' if message else ''}{message}"
+    return ContainerEnd(taken[0], words, taken[1])
+
+
 def describe_end(view: PodView, pod: Object, end: ContainerExit | None) -> ContainerEnd:
     """Return how a pod ended; `end` is None where none of its containers says it."""
-    if view.status in ENDED_BY_CLUSTER:
-        reason = f": {view.reason}" if view.reason else ""
-        cause, advice = ENDED_BY_CLUSTER[view.status]
-        return ContainerEnd(cause, f"the cluster ended it ({view.status}){reason}", advice)
+    if cluster_end := find_cluster_end(view, pod):
+        return cluster_end
     if end is None:
-        words = f"{view.status}{': ' if view.reason else ''}{view.reason}"
-        return ContainerEnd(FailureCause.UNKNOWN, words, "")
+        return ContainerEnd(
+            FailureCause.UNKNOWN, "nothing in the cluster says how it ended", LOOK_INTO_LOG
+        )
     if end.reason == "OOMKilled":
         limit = _describe_memory_limit(pod, end.container)
         return ContainerEnd(
@@ -56,10 +121,18 @@ def describe_end(view: PodView, pod: Object, end: ContainerExit | None) -> Conta
             "Ask for more CPU memory, or load less of the data at once.",
         )
     if end.reason in ("ContainerCannotRun", "StartError", "RunContainerError"):
+        refusal = find_runtime_refusal(end.message)
+        meaning = f", because {refusal.meaning}" if refusal.meaning else ""
         return ContainerEnd(
             FailureCause.CANNOT_START,
-            f"its container could not be started: {end.message}",
-            "Check the command and the working directory against the image.",
+            f"its container could not be started{meaning}: {end.message}",
+            refusal.help,
+        )
+    if end.reason == "ContainerStatusUnknown":
+        return ContainerEnd(
+            FailureCause.NODE,
+            "its node lost sight of its container, so that nobody knows how it ended",
+            _BAD_NODE,
         )
     return _describe_exit_code(end)
 
@@ -115,6 +188,12 @@ def _describe_exit_code(end: ContainerExit) -> ContainerEnd:
             FailureCause.ASKED_TO_END,
             f"it was asked to end ({name}, {code_words})",
             "Look for what stopped it: an eviction, a preemption or another pod's failure.",
+        )
+    if name in ("SIGINT", "SIGHUP"):
+        return ContainerEnd(
+            FailureCause.ASKED_TO_END,
+            f"it was interrupted ({name}, {code_words})",
+            "Look for what stopped it: its own launcher, or somebody in its terminal.",
         )
     if name == "SIGILL":
         return ContainerEnd(

@@ -8,12 +8,13 @@ from enum import IntEnum
 from workloads import quantities
 from workloads.diagnosis.causes import Confidence, FailureCause
 from workloads.diagnosis.container_ends import (
-    ENDED_BY_CLUSTER,
+    KILL,
     TERM,
     ContainerEnd,
     describe_end,
+    find_cluster_end,
 )
-from workloads.diagnosis.job_ends import diagnose_by_condition
+from workloads.diagnosis.job_ends import diagnose_by_condition, has_run_out_of_time
 from workloads.diagnosis.log_clues import Clue, find_clue
 from workloads.diagnosis.missing_ranks import MissingRanks, find_missing_ranks
 from workloads.diagnosis.node_faults import FAULT_HELP, NodeFault
@@ -93,7 +94,7 @@ class _Suspect:
     @property
     def cause(self) -> Cause:
         end = self.end
-        if end is None or end.reason == "OOMKilled" or self.view.status in ENDED_BY_CLUSTER:
+        if end is None or end.reason == "OOMKilled" or find_cluster_end(self.view, self.pod):
             return Cause.OWN
         if end.exit_code == TERM or (self.clue and self.clue.is_echo):
             return Cause.ECHO
@@ -130,10 +131,17 @@ def diagnose_failure(
     final = [each for each in suspects if each.view.phase == "Failed"]
     culprit = _choose_culprit(final or suspects)
     condition = find_true_condition(job, "Failed")
+    if culprit is not None and has_run_out_of_time(condition) and _was_asked_to_end(culprit):
+        culprit = None
     if culprit is not None:
         alone = len(views) == 1 and failed <= 1
         return _build_diagnosis(culprit, faults, alone=alone, failed=failed)
     return None if condition is None else diagnose_by_condition(condition)
+
+
+def _was_asked_to_end(suspect: _Suspect) -> bool:
+    end = suspect.end
+    return end is not None and end.exit_code in (TERM, KILL) and end.reason != "OOMKilled"
 
 
 def _has_failed(view: PodView) -> bool:

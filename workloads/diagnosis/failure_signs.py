@@ -84,8 +84,9 @@ SIGNS: Sequence[FailureSign] = (
     ),
     _build_sign(
         FailureCause.GPU_MEMORY,
-        r"cuda (error: )?out of memory|outofmemoryerror|cublas_status_alloc_failed"
-        r"|resource_exhausted: out of memory",
+        r"cuda (error: )?out of memory|(?<!ray\.exceptions\.)(?<!java\.lang\.)outofmemoryerror"
+        r"|cublas_status_alloc_failed|cudnn_status_alloc_failed|resource_exhausted: out of memory"
+        r"|oom when allocating tensor.{0,200}gpu",
         "its GPU's memory was full",
         (
             "The GPU's memory is full: use a smaller batch or model, or ask for a larger portion "
@@ -109,8 +110,15 @@ SIGNS: Sequence[FailureSign] = (
         "A disk is full: write less, or to a larger volume.",
     ),
     _build_sign(
+        FailureCause.COLLECTIVES,
+        r"\bibv_\w{1,40} failed with error cannot allocate memory",
+        "it may not lock memory for InfiniBand",
+        "Ask the administrator of the cluster to raise the limit of locked memory on the nodes.",
+    ),
+    _build_sign(
         FailureCause.MEMORY,
-        r"memoryerror|cannot allocate memory|std::bad_alloc|defaultcpuallocator",
+        r"memoryerror|cannot allocate memory|std::bad_alloc|defaultcpuallocator"
+        r"|node running low on memory|java\.lang\.outofmemoryerror|oom when allocating tensor",
         "it got no more memory",
         "The memory is full: ask for more CPU memory, or load less of the data at once.",
     ),
@@ -140,7 +148,7 @@ SIGNS: Sequence[FailureSign] = (
         FailureCause.ACCESS,
         r"\b40[13] (client error|unauthorized|forbidden)|gatedrepoerror|invalid credentials"
         r"|authentication failed|accessdenied|invalidaccesskeyid|nocredentialserror"
-        r"|signaturedoesnotmatch|invalid api key",
+        r"|signaturedoesnotmatch|invalid api key|permission denied \(publickey",
         "a service refused it: its login is missing or may not do this",
         "Check the credential that it uses, and what that may read.",
     ),
@@ -163,7 +171,8 @@ SIGNS: Sequence[FailureSign] = (
     _build_sign(
         FailureCause.NETWORK,
         r"network is unreachable|no route to host|max retries exceeded|proxyerror"
-        r"|certificate_verify_failed|certificate verify failed",
+        r"|certificate_verify_failed|certificate verify failed|could not connect to the endpoint"
+        r"|couldn't connect to 'https?:",
         "it does not reach an address, or does not trust who answers there",
         "Check the address; from the cluster a proxy may be needed, or the address be closed.",
     ),
@@ -205,6 +214,12 @@ SIGNS: Sequence[FailureSign] = (
         "Check the arguments of the command.",
     ),
     _build_sign(
+        FailureCause.CANNOT_START,
+        r"exec format error|cannot execute binary file",
+        "a program that it runs is not made for the processors of its node",
+        "Build the image for the nodes' architecture, or choose nodes of another one.",
+    ),
+    _build_sign(
         FailureCause.MISSING_COMMAND,
         r"command not found|executable file not found",
         "a command that it runs is not in its image",
@@ -218,7 +233,8 @@ SIGNS: Sequence[FailureSign] = (
     ),
     _build_sign(
         FailureCause.GPU_UNUSABLE,
-        r"no cuda gpus are available|no nvidia driver|cuda driver version|cuda error",
+        r"no cuda gpus are available|no nvidia driver|cuda driver version|cuda error"
+        r"|cuda unknown error|failed to initialize nvml|cudnn_status_not_initialized",
         "it could not use a GPU",
         (
             "The GPU could not be used as the program wanted: check the GPU devices asked for, "
@@ -230,7 +246,9 @@ SIGNS: Sequence[FailureSign] = (
         r"connection (reset|refused|closed|aborted)|broken pipe"
         r"|connectionreseterror|connectionrefusederror|socket timeout"
         r"|rank \d+ (was lost|closed|is gone)|peer .{0,60}closed|gloo/transport"
-        r"|store .{0,40}(timeout|timed out)|rendezvoustimeout"
+        r"|store .{0,40}(timeout|timed out)|rendezvous(?:timeout|connection|closed)error"
+        r"|diststoreerror|signalexception: .{0,40}signal: 15|barrier timed out"
+        r"|got completion from peer .{0,80}ibv_wc_|ncclremoteerror"
         r"|nccl(?!.{0,80}\bno error).{0,80}(error|abort|timeout|timed out|unhandled|watchdog)"
         r"|watchdog.{0,80}timeout|distbackenderror|distnetworkerror",
         "it lost its peers",
@@ -245,13 +263,14 @@ SIGNS: Sequence[FailureSign] = (
     ),
     _build_sign(
         FailureCause.CRASH,
-        r"segmentation fault|fatal python error|core dumped",
+        r"segmentation fault|fatal python error|core dumped|exitcode\s{0,4}: -(?:4|6|8|11)\b",
         "it crashed in native code",
         "The program crashed in native code: check the versions of its libraries.",
     ),
     _build_sign(
         FailureCause.KILLED,
-        r"^killed$|out of memory: kill",
+        r"^killed$|out of memory: kill|exitcode\s{0,4}: -9\b|exited on signal 9\b"
+        r"|killed by signal: killed",
         "something killed it",
         "Something killed the program; most often the memory was full: ask for more CPU memory.",
     ),

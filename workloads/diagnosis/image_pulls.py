@@ -20,6 +20,7 @@ IMAGE_REASONS = frozenset(
         "InvalidImageName",
         "ImageInspectError",
         "RegistryUnavailable",
+        "SignatureValidationFailed",
     )
 )
 _PROGRESS = ("Pulling", "Pulled", "Created", "Started", "Failed", "BackOff")
@@ -30,6 +31,7 @@ _PULLED = re.compile(
     r"(?:.{0,60}?Image size: (?P<bytes>\d{1,15}) bytes)?",
     re.DOTALL,
 )
+_MISSING_SECRET = re.compile(r"image pull secrets \(([^)]{1,512})\)")
 _NOT_OURS = (
     "It is not the workload's own: ask the administrator to make it reachable, or to name another "
     "one."
@@ -46,24 +48,39 @@ class _PullForm:
     help: str
 
 
+_LOGIN = _PullForm(
+    re.compile(
+        r"unauthorized|authentication required|access denied|denied: |403 forbidden|"
+        r"no basic auth|authorization failed",
+        re.I,
+    ),
+    "its registry asks for a login, or does not allow this one",
+    "Choose a pull credential that may read the image; check the image's name, too: some "
+    "registries answer so where there is none.",
+)
 _FORMS: Sequence[_PullForm] = (
     _PullForm(
-        re.compile(r"toomanyrequests|rate limit", re.I),
+        re.compile(r"toomanyrequests|too many requests|rate limit", re.I),
         "its registry allows no more pulls for now",
         "It is tried again by itself; a pull credential has a limit of its own.",
     ),
     _PullForm(
-        re.compile(
-            r"unauthorized|authentication required|access denied|denied: |403 forbidden|"
-            r"no basic auth|authorization failed",
-            re.I,
-        ),
-        "its registry asks for a login, or does not allow this one",
-        "Choose a pull credential that may read the image; check the image's name, too: some "
-        "registries answer so where there is none.",
+        re.compile(r"pull QPS exceeded"),
+        "the node pulls as many images at once as it may",
+        "It is tried again by itself: nothing needs to be done.",
     ),
     _PullForm(
-        re.compile(r"no matching manifest|exec format|does not match the specified platform", re.I),
+        re.compile(r"signature was required|signature validation|SignatureValidationFailed"),
+        "the node takes signed images alone, and does not trust this one's signature",
+        "Choose an image that is signed, or ask the administrator of the cluster about its rules.",
+    ),
+    _LOGIN,
+    _PullForm(
+        re.compile(
+            r"no matching manifest|exec format|does not match the specified platform|"
+            r"no match for platform|no image found in (?:manifest list|image index)",
+            re.I,
+        ),
         "it is not made for the processors of its node",
         "Build the image for the nodes' architecture, or choose nodes of another one.",
     ),
@@ -85,21 +102,28 @@ _FORMS: Sequence[_PullForm] = (
     _PullForm(
         re.compile(
             r"no such host|i/o timeout|connection refused|network is unreachable|"
-            r"deadline exceeded|temporary failure|tls handshake timeout|no route to host",
+            r"deadline exceeded|temporary failure|tls handshake timeout|no route to host|"
+            r"client\.timeout|request canceled|connection reset|registry is unavailable|\bEOF\b",
             re.I,
         ),
         "the node does not reach its registry",
         "Check the registry's name in the image; if it is right, ask the administrator whether "
         "the nodes may reach it.",
     ),
+    _PullForm(
+        re.compile(r"\b50[0-4] (?:internal|bad|service|gateway)", re.I),
+        "its registry fails",
+        "It is tried again by itself; if it lasts, ask whoever runs the registry.",
+    ),
 )
 
 
-def diagnose_image(pod: PodView, wait: ContainerWait) -> Diagnosis:
+def diagnose_image(pod: PodView, wait: ContainerWait, events: Sequence[Object]) -> Diagnosis:
     """Return why a container's image cannot be pulled, with what the registry says."""
     image = wait.image or pod.image
     behind = f": {wait.message}" if wait.message else ""
-    form = next((each for each in _FORMS if each.pattern.search(wait.message)), None)
+    text = f"{wait.reason} {wait.message}"
+    form = next((each for each in _FORMS if each.pattern.search(text)), None)
     lead = f"The image {image} of {pod.title} cannot be pulled ({wait.reason})"
     if wait.reason == "InvalidImageName":
         advice = "Correct the image's name: it has characters or a form that no image has."
@@ -109,8 +133,22 @@ def diagnose_image(pod: PodView, wait: ContainerWait) -> Diagnosis:
         advice = form.help if form else _ANY
     if pod.is_init(wait.container):
         advice = _NOT_OURS
+    elif form is _LOGIN and (missing := _find_missing_secret(pod, events)):
+        return Diagnosis(
+            build_sentence(f"{lead}, because its pull credential {missing} is not there{behind}"),
+            "Create that Secret in the project's namespace, or choose another pull credential.",
+            pod.name,
+            wait.container,
+        )
     meaning = f", because {form.meaning}" if form else ""
     return Diagnosis(build_sentence(f"{lead}{meaning}{behind}"), advice, pod.name, wait.container)
+
+
+def _find_missing_secret(pod: PodView, events: Sequence[Object]) -> str:
+    """Return the pull credentials that the node of a pod did not find; "" where it says none."""
+    event = find_newest(filter_events_about(events, pod.name), "FailedToRetrieveImagePullSecret")
+    match = _MISSING_SECRET.search(get_text(event)) if event is not None else None
+    return match[1] if match else ""
 
 
 def diagnose_pull(

@@ -172,7 +172,12 @@ _EVICTIONS: Sequence[tuple[str, str, str]] = (
         _STARTS_WITH_QUOTA,
     ),
 )
-_REASONS = (*_PENDING, "QuotaReserved", "Admitted", "Preempted", "AdmissionCheckUpdated", "Started")
+_REASONS_BEFORE = (*_PENDING, "QuotaReserved", "Preempted")
+"""Reasons of events that come before another cluster takes a job, or when it has it no more."""
+_REASONS = (*_REASONS_BEFORE, "Admitted", "AdmissionCheckUpdated", "Started")
+_DISPATCHED = "MultiKueue"
+_PLACE = re.compile(r'got reservation on "(?P<name>[^"]{1,253})"')
+"""The reason and the words of the event by which MultiKueue has a place on another cluster."""
 
 
 def diagnose_kueue(job: Object, events: Sequence[Object]) -> Diagnosis | None:
@@ -181,16 +186,13 @@ def diagnose_kueue(job: Object, events: Sequence[Object]) -> Diagnosis | None:
     if not queue:
         return None
     own_events = [each for each in events if _is_from_kueue(each)]
-    evictions = [
-        reason for each in own_events if (reason := str(each.get("reason"))).startswith("Evicted")
-    ]
-    newest = find_newest(own_events, *_REASONS, *evictions)
+    newest = find_newest(own_events, *_REASONS, *_list_evictions(own_events))
     lead = f"Kueue holds it in the queue {queue}"
     if newest is None:
         return Diagnosis(
             build_sentence(f"{lead}, and has not looked at it yet"),
-            "If this lasts for more than a minute, Kueue may be missing or down, or there is no "
-            "such LocalQueue in the project's namespace: ask the administrator of the cluster.",
+            "If this lasts for more than a minute, Kueue may be missing or down, or the LocalQueue "
+            "is stopped or not there at all: ask the administrator of the cluster.",
         )
     reason, text = str(newest.get("reason")), get_text(newest)
     if reason in _PENDING:
@@ -209,6 +211,29 @@ def diagnose_kueue(job: Object, events: Sequence[Object]) -> Diagnosis | None:
             "If this lasts for more than a minute, the training operator may be missing or down.",
         )
     return _diagnose_eviction(lead, reason)
+
+
+def diagnose_on_other_cluster(events: Sequence[Object]) -> Diagnosis | None:
+    """Return on which cluster a job is by MultiKueue; None of one that is to run in its own."""
+    own_events = [each for each in events if _is_from_kueue(each)]
+    newest = find_newest(own_events, _DISPATCHED, *_REASONS_BEFORE, *_list_evictions(own_events))
+    place = _PLACE.search(get_text(newest)) if newest is not None else None
+    if newest is None or place is None or newest.get("reason") != _DISPATCHED:
+        return None
+    return Diagnosis(
+        build_sentence(
+            f"Kueue has given it to another cluster, {clean_text(place['name'], 253)}: it waits or "
+            "runs there"
+        ),
+        "Nothing needs to be done. Its pods and logs are in that cluster, and Muster sees them "
+        "only where that cluster is connected; it ends here when it has ended there.",
+    )
+
+
+def _list_evictions(events: Sequence[Object]) -> list[str]:
+    """Return the reasons of events with which Kueue takes its quota back."""
+    reasons = (str(each.get("reason")) for each in events)
+    return [reason for reason in reasons if reason.startswith("Evicted")]
 
 
 def _is_from_kueue(event: Object) -> bool:

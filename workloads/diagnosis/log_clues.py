@@ -20,6 +20,8 @@ TRACEBACK = "Traceback (most recent call last):"
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? ?")
 _RANK = re.compile(r"^\[[A-Za-z_]{0,24}:?\d{0,6}\]: ?")
 _ERROR = re.compile(r"^(?!INFO|DEBUG|WARN)[A-Za-z_][\w.]{0,120}(: |$)")
+_LAUNCHER_ERROR = "ChildFailedError"
+"""What torchrun ends with when one of its processes failed: the lines around it say how."""
 
 
 _ERROR_WORD = re.compile(r"\b(fatal|panic|critical|error)\b|(Error|Exception)\b", re.IGNORECASE)
@@ -51,7 +53,11 @@ def find_clue(lines: Sequence[str]) -> Clue | None:
     """
     start = max(0, len(lines) - MOST_LINES)
     cleaned = [(index, _strip_line(lines[index])) for index in range(start, len(lines))]
-    match = _find_traceback_error(cleaned) or next(_iterate_signed_lines(cleaned), None)
+    error = _find_traceback_error(cleaned)
+    # A launcher's error only says that one of its processes failed: a sign may say how.
+    is_launcher = error is not None and _LAUNCHER_ERROR in error[1]
+    signed = next(_iterate_signed_lines(cleaned), None) if error is None or is_launcher else None
+    match = signed or error
     if match is None:
         match = next(((index, text) for index, text in cleaned if _ERROR_WORD.search(text)), None)
     if match is not None:
@@ -84,16 +90,21 @@ def _strip_line(line: str) -> str:
 
 
 def _find_traceback_error(lines: Sequence[tuple[int, str]]) -> tuple[int, str] | None:
-    """Return the error that ends the first traceback: the first unindented line after it."""
-    inside = False
+    """Return the error that ends the first traceback: the first unindented line after it.
+
+    That of a launcher only where there is no other one.
+    """
+    inside, launcher_error = False, None
     for index, text in lines:
         if TRACEBACK in text:
             inside = True
         elif inside and text and not text[0].isspace():
-            if _ERROR.match(text):
+            if _ERROR.match(text) and _LAUNCHER_ERROR not in text:
                 return index, text
+            if _LAUNCHER_ERROR in text:
+                launcher_error = launcher_error or (index, text)
             inside = False
-    return None
+    return launcher_error
 
 
 def _iterate_signed_lines(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:

@@ -11,7 +11,8 @@ LONGEST_DETAIL = 160
 """Characters of a taint's, a resource's or the scheduler's own words."""
 MOST_NAMED = 4
 """Reasons that a sentence names."""
-_NODES = re.compile(r"^\s*(\d+)/(\d+) nodes are available: ?(.*)$", re.DOTALL)
+_NODES = re.compile(r"\b(\d+)/(\d+) nodes are (?:un)?available: ?(.*)$", re.DOTALL)
+"""Volcano says "unavailable", and before it how many pods of the gang wait."""
 _KAI = re.compile(r"no nodes with enough resources were found: ?(.*)$", re.DOTALL)
 _PREEMPTION = re.compile(r"(?:^|[\s.])preemption: (.*)$", re.DOTALL)
 _COUNTED = re.compile(r"^(\d+) (.+)$", re.DOTALL)
@@ -116,6 +117,15 @@ _FORMS: Sequence[_Form] = (
         RefusalSort.RULE,
     ),
     _build_form(
+        r"had (?:untolerated )?taints?(?:\(s\))? ?\{(?P<detail>(?:ToBeDeletedByClusterAutoscaler|"
+        r"karpenter\.sh/(?:disrupted|unregistered)|node\.cloudprovider\.kubernetes\.io/"
+        r"(?:uninitialized|shutdown)|[a-z0-9./-]{1,253}/agent-not-ready))\b[^}]*\}",
+        "has the taint {}: it is being set up or removed",
+        "have the taint {}: they are being set up or removed",
+        "Those nodes take no pods until they are set up: nothing needs to be done.",
+        RefusalSort.RULE,
+    ),
+    _build_form(
         r"had (?:untolerated )?taints?(?:\(s\))? ?\{(?P<detail>[^}]*)\}|untolerated taint",
         "has the taint {}, which it does not tolerate",
         "have the taint {}, which it does not tolerate",
@@ -167,7 +177,7 @@ _FORMS: Sequence[_Form] = (
         "Ask for the topology as a preference, or for less: all of it has to fit into one group.",
     ),
     _build_form(
-        r"unschedulable",
+        r"(?:was|were) unschedulable",
         "is closed to new pods",
         "are closed to new pods",
         "Ask the administrator of the cluster when they open again.",
@@ -210,6 +220,24 @@ _FORMS: Sequence[_Form] = (
         "It starts when other pods leave; or ask the administrator to allow more pods on a node.",
     ),
     _build_form(
+        r"device class (?P<detail>[A-Za-z0-9./_-]+) does not exist",
+        "lacks its devices: there is no device class {}",
+        "lack its devices: there is no device class {}",
+        "Correct the device class of its resource claim, or ask the administrator to create it.",
+    ),
+    _build_form(
+        r'resourceclaims?(?:\.resource\.k8s\.io)? "(?P<detail>[^"]{1,253})"(?: not found|$)',
+        "lacks its devices: there is no resource claim {}",
+        "lack its devices: there is no resource claim {}",
+        "Create the claim in the project's namespace; one of a template Kubernetes makes itself.",
+    ),
+    _build_form(
+        r"resourceclaim in use",
+        "lacks its devices: others use its resource claim",
+        "lack its devices: others use its resource claim",
+        "It starts when those pods end; or use another resource claim.",
+    ),
+    _build_form(
         r"cannot allocate all claims|resourceclaim",
         "does not have the devices that its resource claim asks for",
         "do not have the devices that its resource claim asks for",
@@ -250,7 +278,7 @@ def parse_scheduler_answer(message: str) -> SchedulerAnswer | None:
         text = text[: preemption.start()]
     total: int | None = None
     is_by_node = True
-    if nodes := _NODES.match(text):
+    if nodes := _NODES.search(text):
         total, text = int(nodes[2]), nodes[3]
     elif kai := _KAI.search(text):
         text = kai[1]
@@ -262,6 +290,12 @@ def parse_scheduler_answer(message: str) -> SchedulerAnswer | None:
         if (each := _parse_reason(part) or (_keep_reason(part) if is_by_node else None)) is not None
     ]
     return SchedulerAnswer(total, refusals, useless) if refusals else None
+
+
+def advise_about_taint(key: str) -> str:
+    """Return what helps against a taint of a node, by the taint's key."""
+    refusal = _parse_reason(f"had untolerated taint {{{key}: }}")
+    return refusal.help if refusal is not None else _TAINT_HELP
 
 
 def _split_reasons(text: str) -> list[str]:
@@ -332,5 +366,6 @@ def _describe_refusal(refusal: NodeRefusal, total: int | None) -> str:
     if total == 1:
         return f"it {refusal.words}"
     if refusal.count is None:
-        return f"some {refusal.words_of_many}"
+        # Kubernetes gives no count to what rules out all nodes, KAI none to some of its reasons.
+        return f"{'some' if total is None else 'all'} {refusal.words_of_many}"
     return f"{refusal.count} {refusal.words if refusal.count == 1 else refusal.words_of_many}"

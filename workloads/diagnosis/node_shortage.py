@@ -13,15 +13,12 @@ from workloads.diagnosis.node_capacity import (
     has_wanted_labels,
     sum_amounts,
 )
+from workloads.diagnosis.node_refusals import advise_about_taint
 from workloads.diagnosis.result import STARTS_BY_ITSELF, Diagnosis, build_sentence
 from workloads.kube_objects import Object, clean_text, nested_dict, nested_list
 
 Formatter = Callable[[Decimal], str]
 
-_TOLERATION_ADVICE = (
-    "Add a toleration for it, or ask the administrator of the cluster whether those nodes are "
-    "meant for you."
-)
 RESOURCE_FORMATTERS: Mapping[str, Formatter] = {
     "gpus": lambda amount: quantities.format_count(amount, "GPU"),
     "cpu": lambda amount: quantities.format_count(amount, "CPU core"),
@@ -116,7 +113,7 @@ def _diagnose_shortage(
                 f"{lead}, and others keep it away by a taint that it does not tolerate: "
                 f"{_describe_taints(tainted)}"
             ),
-            _TOLERATION_ADVICE,
+            _advise_about_taints(tainted),
         )
     if closed and permitted + sum(getattr(node.total, attribute) for node in closed) >= need:
         closed_words = (
@@ -154,7 +151,7 @@ def _diagnose_no_usable_node(spec: Object, usable: Sequence[NodeCapacity]) -> Di
             "Every node where it could be keeps it away by a taint that it does not tolerate: "
             f"{_describe_taints(tainted)}"
         ),
-        _TOLERATION_ADVICE,
+        _advise_about_taints(tainted),
     )
 
 
@@ -181,6 +178,11 @@ def _describe_wanted_labels(spec: Object) -> str:
 
 def _describe_taints(tainted: Sequence[tuple[NodeCapacity, Object]]) -> str:
     return clean_text("; ".join(dict.fromkeys(_describe_taint(taint) for _, taint in tainted)), 200)
+
+
+def _advise_about_taints(tainted: Sequence[tuple[NodeCapacity, Object]]) -> str:
+    helps = dict.fromkeys(advise_about_taint(str(taint.get("key"))) for _, taint in tainted)
+    return " ".join(list(helps)[:2])
 
 
 def _describe_taint(taint: Object) -> str:

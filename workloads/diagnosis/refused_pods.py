@@ -40,12 +40,14 @@ _FORMS: Sequence[_RefusalForm] = (
         "and memory.",
     ),
     _RefusalForm(
-        re.compile(r"(?:maximum|minimum) (?:cpu|memory|\S+) usage per|maximum .{1,60} limit to"),
+        re.compile(
+            r"(?:maximum|minimum) (?:cpu|memory|\S+) usage per|max limit to request ratio per"
+        ),
         "The namespace bounds what one pod may ask for (LimitRange): stay within it, or ask the "
         "administrator of the cluster.",
     ),
     _RefusalForm(
-        re.compile(r"violates PodSecurity"),
+        re.compile(r"violates PodSecurity|against any security context constraint"),
         "The namespace allows no such pods: take out what the message names, such as host paths, "
         "or root as the user.",
     ),
@@ -58,6 +60,18 @@ _FORMS: Sequence[_RefusalForm] = (
         "Ask the administrator of the cluster to look at the project's namespace.",
     ),
     _RefusalForm(
+        re.compile(r"namespace \S{1,253} because it is being terminated"),
+        "The project's namespace is being removed: ask the administrator of the cluster.",
+    ),
+    _RefusalForm(
+        re.compile(
+            r"object has been modified|object is being deleted|etcdserver: |"
+            r"status unknown for quota"
+        ),
+        "Nothing needs to be done: it is tried again by itself. If it lasts, ask the administrator "
+        "of the cluster.",
+    ),
+    _RefusalForm(
         re.compile(r"(?:gpu.*(?:shar|fraction))|(?:(?:shar|fraction).*gpu)", re.I),
         "Ask for whole GPU devices, or ask the administrator of the cluster to turn GPU sharing "
         "on.",
@@ -68,7 +82,7 @@ _FORMS: Sequence[_RefusalForm] = (
         "operator tries again by itself.",
     ),
     _RefusalForm(
-        re.compile(r"admission webhook \S{1,260} denied the request"),
+        re.compile(r"admission webhook \S{1,260} denied the request|ValidatingAdmissionPolicy"),
         "A rule of the cluster forbids it: change what the message names, or ask the "
         "administrator of the cluster.",
     ),
@@ -94,11 +108,11 @@ def diagnose_refused_pods(
 
 def _describe_quota(quota: re.Match[str]) -> str:
     """Describe the first amount that is exceeded: what is asked for, in use and allowed."""
-    asked, used, most = (_parse_amounts(quota[name]) for name in ("asked", "used", "most"))
-    resource = next(iter(asked))
+    requested, used, most = (_parse_amounts(quota[name]) for name in ("asked", "used", "most"))
+    resource = next(iter(requested))
     return (
         f"the namespace's quota {quota['name']} allows {most.get(resource, '?')} of {resource}, "
-        f"{used.get(resource, '?')} are in use, and one more pod asks for {asked[resource]}"
+        f"{used.get(resource, '?')} are in use, and one more pod asks for {requested[resource]}"
     )
 
 

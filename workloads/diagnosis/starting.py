@@ -7,6 +7,7 @@ from workloads import quantities
 from workloads.diagnosis.events import filter_events_about, find_newest, get_text
 from workloads.diagnosis.image_pulls import IMAGE_REASONS, diagnose_image, diagnose_pull
 from workloads.diagnosis.result import LOOK_INTO_LOG, Diagnosis, build_sentence
+from workloads.diagnosis.runtime_refusals import find_runtime_refusal
 from workloads.diagnosis.volumes import LATER_REASONS, diagnose_mounts
 from workloads.kube_objects import Object
 from workloads.pod_views import ContainerWait, PodView
@@ -15,7 +16,15 @@ CONFIGURATION_REASONS = frozenset(("CreateContainerConfigError",))
 CREATION_REASONS = frozenset(
     ("CreateContainerError", "RunContainerError", "ContainerCannotRun", "StartError")
 )
-NETWORK_REASONS = ("FailedCreatePodSandBox",)
+NODE_REASONS = (
+    "FailedCreatePodContainer",
+    "FailedCreatePodSandBox",
+    "FailedPrepareDynamicResources",
+    "NetworkNotReady",
+)
+"""Reasons of events of a pod whose node cannot begin to start it."""
+_NETWORK = re.compile(r"network|\bcni\b|\bip address", re.I)
+_RUNTIME = re.compile(r"no runtime for \"(?P<name>[^\"]{1,253})\" is configured")
 FETCHER_ADVICE = (
     "Look into its log, and check the repository's or bucket's address, its revision and its "
     "Secret."
@@ -25,8 +34,11 @@ _MISSING_KEY = re.compile(
 )
 _MISSING_OBJECT = re.compile(r"(?P<sort>secret|configmap) \"(?P<name>[^\"]{1,253})\" not found")
 _SORTS = {"secret": "Secret", "configmap": "ConfigMap"}
+_LOOK_AT_NODE = "Ask the administrator of the cluster to look at the node."
+_NOT_READ_YET = re.compile(
+    r"failed to sync (?:secret|configmap) cache|services have not yet been read"
+)
 _CONFIGURATION_ADVICE = "Check the names and keys of its Secrets and ConfigMaps in this project."
-_CREATION_ADVICE = "Check the command and the working directory against the image."
 
 
 def diagnose_start(
@@ -41,7 +53,7 @@ def diagnose_start(
         return None
     for pod in waiting:
         for wait in pod.waits:
-            if diagnosis := _diagnose_wait(pod, wait):
+            if diagnosis := _diagnose_wait(pod, wait, events):
                 return diagnosis
         if diagnosis := _diagnose_by_events(pod, events):
             return diagnosis
@@ -114,22 +126,24 @@ def _describe_probe(pod: PodView, events: Sequence[Object], ready: str) -> Diagn
     )
 
 
-def _diagnose_wait(pod: PodView, wait: ContainerWait) -> Diagnosis | None:
+def _diagnose_wait(pod: PodView, wait: ContainerWait, events: Sequence[Object]) -> Diagnosis | None:
     behind = f": {wait.message}" if wait.message else ""
     if wait.reason in IMAGE_REASONS:
-        return diagnose_image(pod, wait)
+        return diagnose_image(pod, wait, events)
     if wait.reason in CONFIGURATION_REASONS:
         return _diagnose_configuration(pod, wait)
+    lead = f"The container of {pod.title} cannot be started ({wait.reason})"
     if wait.reason in CREATION_REASONS:
+        refusal = find_runtime_refusal(wait.message)
+        meaning = f", because {refusal.meaning}" if refusal.meaning else ""
         return Diagnosis(
-            build_sentence(
-                f"The container of {pod.title} cannot be started ({wait.reason}){behind}"
-            ),
-            _CREATION_ADVICE,
-            pod.name,
-            wait.container,
+            build_sentence(f"{lead}{meaning}{behind}"), refusal.help, pod.name, wait.container
         )
-    return _diagnose_crash_loop(pod, wait) if wait.reason == "CrashLoopBackOff" else None
+    if wait.reason == "CrashLoopBackOff":
+        return _diagnose_crash_loop(pod, wait)
+    if wait == pod.known_wait:
+        return Diagnosis(build_sentence(f"{lead}{behind}"), _LOOK_AT_NODE, pod.name, wait.container)
+    return None
 
 
 def _diagnose_configuration(pod: PodView, wait: ContainerWait) -> Diagnosis:
@@ -151,6 +165,26 @@ def _diagnose_configuration(pod: PodView, wait: ContainerWait) -> Diagnosis:
                 f"{pod.title} refers to the {sort} {missing['name']}, which is not there"
             ),
             f"Create the {sort} in the project's namespace, or correct its name.",
+            pod.name,
+            wait.container,
+        )
+    if _NOT_READ_YET.search(wait.message):
+        return Diagnosis(
+            build_sentence(
+                f"The node of {pod.title} has not read all that it needs: {wait.message}"
+            ),
+            "Nothing needs to be done: the node tries again by itself. If it lasts, ask the "
+            "administrator whether the node reaches the API server.",
+            pod.name,
+            wait.container,
+        )
+    if "subPath" in wait.message:
+        return Diagnosis(
+            build_sentence(
+                f"A volume of {pod.title} has not the path that is to be mounted of it, and it "
+                f"cannot be made: {wait.message}"
+            ),
+            "Check the path within the volume, and that the volume may be written.",
             pod.name,
             wait.container,
         )
@@ -194,11 +228,16 @@ def _diagnose_by_events(pod: PodView, events: Sequence[Object]) -> Diagnosis | N
     pod_events = filter_events_about(events, pod.name)
     if mounts := diagnose_mounts(pod, pod_events):
         return mounts
-    event = find_newest(pod_events, *NETWORK_REASONS, *LATER_REASONS)
-    if event is None or event.get("reason") not in NETWORK_REASONS:
+    event = find_newest(pod_events, *NODE_REASONS, *LATER_REASONS)
+    if event is None or event.get("reason") not in NODE_REASONS:
         return None
-    return Diagnosis(
-        build_sentence(f"The network of {pod.title} cannot be set up: {get_text(event)}"),
-        "Ask the administrator of the cluster to look at the node.",
-        pod.name,
-    )
+    text = get_text(event)
+    if event.get("reason") == "FailedPrepareDynamicResources":
+        words = f"The devices of {pod.title} cannot be made ready: {text}"
+    elif runtime := _RUNTIME.search(text):
+        words = f"The node of {pod.title} has not the container runtime {runtime['name']}"
+    elif _NETWORK.search(text):
+        words = f"The network of {pod.title} cannot be set up: {text}"
+    else:
+        words = f"The node cannot prepare {pod.title}: {text}"
+    return Diagnosis(build_sentence(words), _LOOK_AT_NODE, pod.name)

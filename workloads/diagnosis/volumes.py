@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workloads.diagnosis.events import find_newest, get_text
+from workloads.diagnosis.events import find_newest, get_text, get_time
 from workloads.diagnosis.result import Diagnosis, build_sentence
 from workloads.kube_objects import Object, nested_dict
 from workloads.pod_views import PodView
@@ -38,7 +38,15 @@ class _MountForm:
     help: str
 
 
+_GENERAL_TEXT = "Unable to attach or mount volumes"
+"""How the kubelet says every two minutes that volumes are missing, whatever keeps them away."""
 _MOUNT_FORMS: Sequence[_MountForm] = (
+    _MountForm(
+        re.compile(r"failed to sync (?:secret|configmap) cache", re.I),
+        "The node of {pod} has not read the Secrets and ConfigMaps that it mounts yet",
+        "Nothing needs to be done: the node tries again by itself. If it lasts, ask the "
+        "administrator whether the node reaches the API server.",
+    ),
     _MountForm(
         re.compile(r"(?P<sort>secret|configmap) \"(?P<name>[^\"]{1,253})\" not found", re.I),
         "{pod} mounts the {sort} {name}, which is not there",
@@ -56,6 +64,11 @@ _MOUNT_FORMS: Sequence[_MountForm] = (
         "the access mode ReadWriteMany.",
     ),
     _MountForm(
+        re.compile(r"driver name (?P<name>\S{1,253}) not found in the list of registered CSI"),
+        "The node of {pod} lacks the driver {name} of a volume",
+        "Ask the administrator whether the storage's driver runs on that node.",
+    ),
+    _MountForm(
         re.compile(r"access denied|permission denied", re.I),
         "The server of a volume refuses {pod}: access is denied",
         "Check the exported path, and that the node may mount it.",
@@ -66,7 +79,7 @@ _MOUNT_FORMS: Sequence[_MountForm] = (
         "Check the path of the data source on the node or on its server.",
     ),
     _MountForm(
-        re.compile(r"timed out waiting for the condition|deadlineexceeded|connection timed out"),
+        re.compile(r"timed out waiting|deadline ?exceeded|connection timed out", re.I),
         "A volume of {pod} does not come: its node waited for it in vain",
         "Ask the administrator whether the storage answers; the node tries again by itself.",
     ),
@@ -92,6 +105,13 @@ def _diagnose_claim_by_message(message: str, pod: str) -> Diagnosis:
         return Diagnosis(
             build_sentence(f"It waits for a volume: the claim {deleted[1]} is being deleted"),
             "Choose another claim, or make it anew when it is gone.",
+            pod=pod,
+        )
+    if "ReadWriteOncePod" in message:
+        return Diagnosis(
+            "It waits for a volume: another pod uses its claim, which one pod at a time may use.",
+            "It starts when that pod ends; for several pods choose a claim with the access mode "
+            "ReadWriteMany.",
             pod=pod,
         )
     return Diagnosis(build_sentence(f"It waits for a volume: {message}"), _CLAIM_ADVICE, pod=pod)
@@ -149,6 +169,13 @@ def diagnose_mounts(pod: PodView, pod_events: Sequence[Object]) -> Diagnosis | N
     event = find_newest(pod_events, *MOUNT_REASONS, *LATER_REASONS)
     if event is None or event.get("reason") not in MOUNT_REASONS:
         return None
+    later = find_newest(pod_events, *LATER_REASONS)
+    precise = find_newest(
+        [each for each in pod_events if not get_text(each).startswith(_GENERAL_TEXT)],
+        *MOUNT_REASONS,
+    )
+    if precise is not None and (later is None or get_time(later) <= get_time(precise)):
+        event = precise
     text = get_text(event)
     for form in _MOUNT_FORMS:
         if match := form.pattern.search(text):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from workloads import quantities
 from workloads.diagnosis import starting
 from workloads.diagnosis.container_ends import describe_end
-from workloads.diagnosis.kueue import diagnose_kueue
+from workloads.diagnosis.kueue import diagnose_kueue, diagnose_on_other_cluster
 from workloads.diagnosis.lost_nodes import diagnose_lost_nodes
 from workloads.diagnosis.node_capacity import NodeCapacity, NodeHolders
 from workloads.diagnosis.refused_pods import (
@@ -44,6 +44,8 @@ def diagnose_waiting(
     """
     if find_true_condition(job, "Failed", "Succeeded", "Complete"):
         return None
+    if dispatched := diagnose_on_other_cluster(events):
+        return dispatched
     if is_held_by_kueue(job):
         return diagnose_kueue(job, events)
     if find_true_condition(job, "Suspended"):

@@ -3,7 +3,7 @@
 import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db.models import Count, F
@@ -16,9 +16,17 @@ from scheduling import PodShape
 from workloads.elastic import cluster_state, replicas
 from workloads.elastic.pod_shapes import ShapeBuilder
 from workloads.elastic.scale_rules import ElasticJob
-from workloads.kube_objects import KUEUE_QUEUE, Object, int_or_zero, nested_dict
+from workloads.kube_objects import (
+    GPU,
+    KUEUE_QUEUE,
+    Object,
+    int_or_zero,
+    nested_dict,
+    nested_list,
+)
 from workloads.models import Attempt, Desired, Event, Pod
 from workloads.pod_counts import WITHOUT_NODE, Standing, decode_counts
+from workloads.specs import is_gpu_resource
 from workloads.states import Status, count_requested_pods
 
 MOST_JOBS = 200
@@ -36,13 +44,15 @@ class LoadedJob:
 
     `job` is None where its number of workers is not to be judged now: a change is under way,
     somebody else changed it, or it is in a queue of Kueue. `cluster_workers` is how many workers
-    its object wants, as last seen.
+    its object wants, as last seen. `uncounted_device` is what its workers ask for of which nobody
+    knows how much is free, such as a part of MIG; "" without it. It is not raised then.
     """
 
     attempt: Attempt
     kind: JobKind
     cluster_workers: int
     job: ElasticJob | None
+    uncounted_device: str = ""
 
     @property
     def has_plan(self) -> bool:
@@ -96,12 +106,12 @@ def load_jobs(cluster: Cluster, after: int = 0) -> Sequence[LoadedJob]:
     if not attempts:
         return []
     workers = _load_workers(attempts)
-    shapes, give_ups = _build_shapes(cluster, workers), _count_give_ups(attempts)
+    examples, give_ups = _load_examples(cluster, workers), _count_give_ups(attempts)
     return [
         _build_job(
             each,
             workers.get(each.workload_id, ()),
-            shapes.get(each.workload_id),
+            examples.get(each.workload_id),
             give_ups.get(each.workload_id, 0),
         )
         for each in attempts
@@ -123,10 +133,18 @@ def _load_workers(attempts: Sequence[Attempt]) -> Mapping[uuid.UUID, Sequence[Po
     return workers
 
 
-def _build_shapes(
+@dataclass(frozen=True, slots=True)
+class _WorkerExample:
+    """What a further worker of a workload asks for, and the device of it that is not counted."""
+
+    shape: PodShape
+    uncounted_device: str
+
+
+def _load_examples(
     cluster: Cluster, workers: Mapping[uuid.UUID, Sequence[Pod]]
-) -> Mapping[uuid.UUID, PodShape]:
-    """Build the shape of a further worker of each workload: that of its first. Two queries."""
+) -> Mapping[uuid.UUID, _WorkerExample]:
+    """Load what a further worker of each workload asks for: as much as its first. Two queries."""
     firsts = {pods[0].pk: pods[0] for pods in workers.values()}
     specs: dict[int, Object] = {
         pk: nested_dict(data, "spec")
@@ -138,9 +156,22 @@ def _build_shapes(
         )
     )
     return {
-        pod.workload_id: builder.build(pod.gpus, pod.cpu, pod.memory, specs.get(pk, {}))
+        pod.workload_id: _WorkerExample(
+            builder.build(pod.gpus, pod.cpu, pod.memory, specs.get(pk, {})),
+            _find_uncounted_device(specs.get(pk, {})),
+        )
         for pk, pod in firsts.items()
     }
+
+
+def _find_uncounted_device(pod_spec: Object) -> str:
+    """Return the first device of a pod that the rows of nodes do not count; "" without one."""
+    names = (
+        name
+        for container in nested_list(pod_spec, "containers")
+        for name in nested_dict(container, "resources", "limits")
+    )
+    return next((name for name in names if name != GPU and is_gpu_resource(name)), "")
 
 
 def _count_give_ups(attempts: Sequence[Attempt]) -> Mapping[uuid.UUID, int]:
@@ -156,12 +187,12 @@ def _count_give_ups(attempts: Sequence[Attempt]) -> Mapping[uuid.UUID, int]:
 
 
 def _build_job(
-    attempt: Attempt, workers: Sequence[Pod], shape: PodShape | None, give_ups: int
+    attempt: Attempt, workers: Sequence[Pod], example: _WorkerExample | None, give_ups: int
 ) -> LoadedJob:
     workload = attempt.workload
     kind, obj = JOB_KINDS[workload.job_kind], workload.job or {}
     loaded = LoadedJob(attempt, kind, replicas.count_workers(obj, kind), None)
-    if loaded.has_plan or loaded.is_changed_by_others or loaded.is_in_kueue or shape is None:
+    if loaded.has_plan or loaded.is_changed_by_others or loaded.is_in_kueue or example is None:
         return loaded
     others = count_requested_pods(obj) - loaded.cluster_workers
     bounds = nested_dict(obj, "spec", "elasticPolicy")
@@ -177,8 +208,10 @@ def _build_job(
         workers=loaded.cluster_workers,
         # KAI makes no gang of a job that asks for no workers (engine facts 3.3).
         min_workers=max(1, int_or_zero(bounds.get("minReplicas")) - others),
-        max_workers=int_or_zero(bounds.get("maxReplicas")) - others,
-        worker=shape,
+        max_workers=loaded.cluster_workers
+        if example.uncounted_device
+        else int_or_zero(bounds.get("maxReplicas")) - others,
+        worker=example.shape,
         used=_count_used(placed, loaded.cluster_workers),
         waiting={
             pod.index: pod.created_at.timestamp()
@@ -190,7 +223,7 @@ def _build_job(
         scale_after=attempt.scale_after.timestamp() if attempt.scale_after else None,
         give_ups=give_ups,
     )
-    return LoadedJob(attempt, kind, loaded.cluster_workers, job)
+    return replace(loaded, job=job, uncounted_device=example.uncounted_device)
 
 
 def _count_used(placed: Sequence[Pod], workers: int) -> int:

@@ -126,14 +126,18 @@ def remove_log(path: str) -> None:
 
 
 def list_folders() -> list[str]:
-    """List the folders in the store: the ids of workloads."""
-    return list(_get_storage().listdir("")[0]) if is_configured() else []
+    """List the folders in the store: the ids of workloads. Raises StoreFailed."""
+    if not is_configured():
+        return []
+    with _explain_failures("its list of folders"):
+        return list(_get_storage().listdir("")[0])
 
 
 def remove_folder(name: str) -> None:
-    """Remove everything that the store has of a workload."""
+    """Remove everything that the store has of a workload. Raises StoreFailed."""
     if is_configured():
-        _get_storage().bucket.objects.filter(Prefix=f"{_object_key(name)}/").delete()
+        with _explain_failures(name):
+            _get_storage().bucket.objects.filter(Prefix=f"{_object_key(name)}/").delete()
 
 
 def move_ended_logs() -> int:

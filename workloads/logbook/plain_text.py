@@ -14,6 +14,7 @@ from workloads.logbook.log_files import NOT_HERE, OpenLog, open_log
 from workloads.models import Log
 
 CHUNK_SIZE = 256 << 10
+REMOVAL_NOTE = b"[Muster: the rest of this log was removed while it was read]\n"
 
 
 def read_tail(log: Log, max_bytes: int) -> bytes:
@@ -44,8 +45,18 @@ def read_lines(
     `tail` limits them to the last ones, `since` to a time in nanoseconds after 1970.
     """
     with open_log(log) as log_file:
+        size = log_file.source.size()
         for _, line in read_forward(log_file.source, find_start(log_file, tail, since)):
             yield format_line(line, timestamps)
+        yield from _list_removal_note(log_file, size)
+
+
+def _list_removal_note(log_file: OpenLog, size: int) -> list[bytes]:
+    """Return the line that says that a log of this size was removed while it was read.
+
+    Nothing of a log that is still there.
+    """
+    return [REMOVAL_NOTE] if log_file.source.size() < size else []
 
 
 def read_lines_behind(log: Log, offset: int, most_bytes: int) -> Iterator[tuple[int, bytes]]:
@@ -102,11 +113,13 @@ def read_chunks(log: Log, timestamps: bool, size: int = CHUNK_SIZE) -> Iterator[
     with open_log(log) as log_file:
         if note := _describe_missing_parts(log_file):
             pending.append(f"[Muster: {note}]\n".encode())
+        whole = log_file.source.size()
         for _, line in read_forward(log_file.source, 0):
             pending.append(format_line(line, timestamps))
             count += len(line)
             if count >= size:
                 yield b"".join(pending)
                 pending, count = [], 0
+        pending += _list_removal_note(log_file, whole)
     if pending:
         yield b"".join(pending)

@@ -193,7 +193,8 @@ def _sweep_folders(root: Path) -> None:
     local_folders = (
         {name.name: name for name in root.iterdir() if name.is_dir()} if root.exists() else {}
     )
-    ids = [name for name in {*local_folders, *object_store.list_folders()} if _is_workload_id(name)]
+    stored_folders = _list_stored_folders()
+    ids = [name for name in {*local_folders, *stored_folders} if _is_workload_id(name)]
     for begin in range(0, len(ids), BATCH_SIZE):
         batch = ids[begin : begin + BATCH_SIZE]
         existing_ids = {
@@ -203,8 +204,32 @@ def _sweep_folders(root: Path) -> None:
             if name not in existing_ids:
                 if name in local_folders:
                     shutil.rmtree(local_folders[name], ignore_errors=True)
-                object_store.remove_folder(name)
+                if name in stored_folders and not _remove_stored_folder(name):
+                    # The others would fail as well: they are for the next hour.
+                    stored_folders = set()
                 log.info("removed the logs of workload %s, which is no more", name)
+
+
+def _list_stored_folders() -> set[str]:
+    """List the folders of the object store; none where it does not let itself be listed.
+
+    Logs are moved and removed all the same. Raises StoreFailed where it is away.
+    """
+    try:
+        return set(object_store.list_folders())
+    except object_store.StoreFailed as failure:
+        if failure.is_away:
+            raise
+        return set()
+
+
+def _remove_stored_folder(name: str) -> bool:
+    """Remove a workload's folder of the object store; return whether that was possible."""
+    try:
+        object_store.remove_folder(name)
+    except object_store.StoreFailed:
+        return False
+    return True
 
 
 def _is_workload_id(name: str) -> bool:

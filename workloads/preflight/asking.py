@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Sequence
@@ -23,10 +22,11 @@ from clusters.kube.errors import (
     Unavailable,
 )
 from clusters.kube.resources import PODS
+from clusters.kube.sockets import Cancellation
 from projects.models import Project
 from workloads import workload_manifests
 from workloads.judgement import Judgement
-from workloads.kube_objects import Object
+from workloads.kube_objects import Object, clean_text
 from workloads.preflight.questions import MOST_QUESTIONS, POD, Question, list_questions
 from workloads.tasks.objects import resource_of_manifest
 from workloads.tasks.retrying import describe_failure, describe_refusal, find_failed_webhook
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 SECONDS = 3.0
 """How long a person waits for all answers at most."""
 AT_ONCE = 32
-"""Checks of one process at once: those of a cluster that hangs keep their threads for a minute."""
+"""Checks of one process at once."""
 AT_ONCE_EACH = 3
 """Checks of one cluster at once."""
 
@@ -93,9 +93,9 @@ def check_objects(project: Project, objects: Sequence[Object]) -> list[ObjectChe
         return _leave_unchecked(
             questions, "Others are asking this cluster just now: look again in a few seconds."
         )
-    asked, rest = questions[:MOST_QUESTIONS], questions[MOST_QUESTIONS:]
+    first_questions, rest = questions[:MOST_QUESTIONS], questions[MOST_QUESTIONS:]
     return [
-        *_ask_in_time(client, asked, project.cluster_id),
+        *_ask_in_time(client, first_questions, project.cluster_id),
         *_leave_unchecked(rest, f"Muster asks about {MOST_QUESTIONS} objects at most."),
     ]
 
@@ -120,36 +120,42 @@ def _ask_in_time(
 ) -> list[ObjectCheck]:
     checks: list[ObjectCheck] = []
     why = f"The cluster did not answer within {SECONDS:.0f} s."
-    future = _threads.submit(_check_all, client, questions, checks, time.monotonic() + SECONDS)
+    cancellation = Cancellation()
+    future = _threads.submit(_check_all, client, questions, checks, cancellation)
     # A thread that waits for a cluster keeps its place, whether or not anybody waits for it.
     future.add_done_callback(lambda _: _give_turn_back(cluster))
     try:
         future.result(timeout=SECONDS)
     except TimeoutError:
-        pass
+        done = list(checks)
+        cancellation.cancel()
+        return [*done, *_leave_unchecked(questions[len(done) :], why)]
     except Exception:
         # Whatever goes wrong with the check, the submission itself can go on.
         logger.exception("the objects of a submission cannot be checked")
         why = "It could not be checked: the reason is in Muster's log."
-    done = list(checks)
-    return [*done, *_leave_unchecked(questions[len(done) :], why)]
+    finished_checks = list(checks)
+    return [*finished_checks, *_leave_unchecked(questions[len(finished_checks) :], why)]
 
 
 def _check_all(
-    client: Client, questions: Sequence[Question], checks: list[ObjectCheck], deadline: float
+    client: Client,
+    questions: Sequence[Question],
+    checks: list[ObjectCheck],
+    cancellation: Cancellation,
 ) -> None:
-    """Ask one question after the other, until the time is over; `checks` gets the answers."""
+    """Ask one question after the other, until cancelled; `checks` gets the answers."""
     for number, question in enumerate(questions):
-        if time.monotonic() >= deadline:
+        if cancellation.is_cancelled:
             return
         try:
-            checks.append(_check_object(client, question))
+            checks.append(_check_object(client, question, cancellation))
         except (Unavailable, Unauthorized) as error:
             checks += _leave_unchecked(questions[number:], _finish_sentence(error.message))
             return
 
 
-def _check_object(client: Client, question: Question) -> ObjectCheck:
+def _check_object(client: Client, question: Question, cancellation: Cancellation) -> ObjectCheck:
     """Ask whether the cluster would take an object. Raises Unavailable and Unauthorized."""
     manifest = question.manifest
     if manifest is None:
@@ -158,8 +164,23 @@ def _check_object(client: Client, question: Question) -> ObjectCheck:
     resource = PODS if question.kind == POD else resource_of_manifest(manifest)
     namespace = manifest["metadata"].get("namespace")
     answer, message = Answer.ACCEPTED, "The cluster would take it."
+    warnings: list[str] = []
     try:
-        calls.create(client, resource, manifest, namespace=namespace, dry_run=True)
+        made = calls.create(
+            client,
+            resource,
+            manifest,
+            namespace=namespace,
+            dry_run=True,
+            cancellation=cancellation,
+            warnings=warnings,
+        )
+        if made.get("kind") != manifest["kind"]:
+            # Something else at the address, such as a proxy, agrees to whatever it is sent.
+            answer, message = Answer.UNCHECKED, "What answers is no API server of Kubernetes."
+        elif warnings:
+            texts = clean_text("; ".join(warnings)).rstrip(".")
+            message = f"The cluster would take it, and warns: {texts}."
     except Unauthorized:
         raise
     except Unavailable as error:

@@ -55,6 +55,10 @@ KEPT_IN_KUEUE = (
     "Muster leaves its number of workers as it is: it is in a queue of Kueue, which stops a job "
     "whose pods become more or fewer, and queues it anew."
 )
+UNCOUNTED = (
+    "Muster does not raise its number of workers: they ask for {}, and Muster does not know how "
+    "much of that is free."
+)
 SHORT_SECONDS = 0.5
 """Seconds of computing after which a cluster needs no rest."""
 
@@ -115,6 +119,9 @@ def _scale_jobs(cluster: Cluster, loaded: Sequence[LoadedJob]) -> None:
             journal.record_foreign_scaling(workload.pk, workload.attempt, workload.job or {})
     if in_kueue := [each.attempt for each in loaded if each.is_in_kueue]:
         journal.record_no_growth(in_kueue, KEPT_IN_KUEUE)
+    for each in loaded:
+        if each.uncounted_device:
+            journal.record_no_growth([each.attempt], UNCOUNTED.format(each.uncounted_device))
     try:
         _run_turn(cluster, [each for each in loaded if not each.is_changed_by_others])
     except KubeError as error:

@@ -77,10 +77,11 @@ def _filter_records(
 
 def _find_project(request: Request) -> Project | None:
     """Return the project that the address names; 404 where the reader does not see it."""
-    key = parse_number(request.GET.get("project", ""))
-    if key is None:
+    text = request.GET.get("project", "")
+    if not text:
         return None
-    project: Project = get_object_or_404(Project.objects.visible_to(request.user), pk=key)
+    visible = Project.objects.visible_to(request.user)
+    project: Project = get_object_or_404(visible, pk=parse_number(text))
     return project
 
 

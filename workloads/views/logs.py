@@ -107,9 +107,7 @@ def window(request: Request, pk: uuid.UUID) -> HttpResponse:
         floor = _parse_floor(logs, request.GET)
         part, target = _read_window(logs, request.GET, floor)
         rows = {log.pk: log for log in choice.logs}
-        notes = [each.missing_note for each in logs] + [
-            log.note for log in choice.logs if log.state != Log.State.COMPLETE
-        ]
+        notes = [each.missing_note for each in logs] + [log.note for log in choice.logs]
         head = (
             loglines.serialize_head(
                 part, choice.logs, notes, floor=windows.format_cursor(floor), target=target
