@@ -73,7 +73,7 @@ def _check_issuer(issuer: str) -> None:
         )
 
 
-def fetch_json(url: str, what: str, *, token: str = "") -> dict[str, Any]:
+def fetch_json(url: str, label: str, *, token: str = "") -> dict[str, Any]:
     """Fetch a JSON object from the provider. Raises ProviderError."""
     headers = {"Accept": "application/json"} | (
         {"Authorization": f"Bearer {token}"} if token else {}
@@ -82,31 +82,31 @@ def fetch_json(url: str, what: str, *, token: str = "") -> dict[str, Any]:
         with provider_http.Session() as session:
             response = session.get(url, headers=headers)
     except provider_http.NotSent as error:
-        raise ProviderError(f"Nothing was sent for {what}. {error}") from None
+        raise ProviderError(f"Nothing was sent for {label}. {error}") from None
     except requests.exceptions.SSLError:
         raise ProviderError(
-            f"Asked for {what} at {url}, it showed a certificate that this machine does not trust."
+            f"Asked for {label} at {url}, it showed a certificate that this machine does not trust."
         ) from None
     except requests.Timeout:
-        raise ProviderError(f"Asked for {what} at {url}, it did not answer in time.") from None
+        raise ProviderError(f"Asked for {label} at {url}, it did not answer in time.") from None
     except requests.RequestException:
-        raise ProviderError(f"Asked for {what}, {url} cannot be reached.") from None
+        raise ProviderError(f"Asked for {label}, {url} cannot be reached.") from None
     if response.status_code != 200:
         raise ProviderError(
-            f"Asked for {what}, {url} answered with the status {response.status_code} instead of "
+            f"Asked for {label}, {url} answered with the status {response.status_code} instead of "
             "200."
         )
-    return _parse_object(response, what)
+    return _parse_object(response, label)
 
 
-def _parse_object(response: requests.Response, what: str) -> dict[str, Any]:
+def _parse_object(response: requests.Response, label: str) -> dict[str, Any]:
     try:
         body = response.json()
     except (ValueError, RecursionError):
         # Also JSON that is too deep to be read, or has a number of thousands of digits.
-        raise ProviderError(f"Asked for {what}, it answered something that is no JSON.") from None
+        raise ProviderError(f"Asked for {label}, it answered something that is no JSON.") from None
     if not isinstance(body, dict):
-        raise ProviderError(f"Asked for {what}, it answered something that is no JSON object.")
+        raise ProviderError(f"Asked for {label}, it answered something that is no JSON object.")
     return body
 
 

@@ -45,7 +45,7 @@ def test_what_is_set_is_shown_and_the_secret_is_not(
     client: Client, cast: Cast, provider: Provider
 ) -> None:
     client.force_login(cast.alice)
-    shown = client.get("/settings").content.decode()
+    page = client.get("/settings").content.decode()
     for words in (
         "Example SSO",
         provider.url + WELL_KNOWN,
@@ -53,8 +53,8 @@ def test_what_is_set_is_shown_and_the_secret_is_not(
         "http://testserver/sign-on/callback",
         "groups",
     ):
-        assert words in shown
-    assert SECRET not in shown
+        assert words in page
+    assert SECRET not in page
     assert provider.asked == []
 
 
@@ -83,9 +83,9 @@ def test_only_who_may_see_settings_sees_them(
 
 def test_a_test_tells_that_all_is_well(client: Client, cast: Cast, provider: Provider) -> None:
     client.force_login(cast.alice)
-    shown = client.post("/settings/sign-on/test").content.decode()
-    assert "It describes itself at" in shown
-    assert "mu-alert--danger" not in shown
+    page = client.post("/settings/sign-on/test").content.decode()
+    assert "It describes itself at" in page
+    assert "mu-alert--danger" not in page
     assert troubles().strip() == ""
 
 
@@ -96,9 +96,9 @@ def test_a_test_tells_what_is_wrong(
     provider.described = lambda document: document.update(
         code_challenge_methods_supported=["plain"], scopes_supported=["openid"]
     )
-    told = troubles()
-    assert "code_challenge_methods_supported lack S256" in told
-    assert "scopes_supported lack profile, email" in told
+    report = troubles()
+    assert "code_challenge_methods_supported lack S256" in report
+    assert "scopes_supported lack profile, email" in report
     provider.broken.add("/keys")
     assert "answered with the status 500" in troubles()
     provider.described = lambda document: document.update(issuer="https://elsewhere.example/<b>")

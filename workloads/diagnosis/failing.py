@@ -230,13 +230,13 @@ def _build_diagnosis(
             f"{quantities.format_ranks(suspect.missing.ranks)} did not come to the collective in "
             "which it waited"
         )
-    who = "The pod" if alone and not view.role else view.title
+    subject = "The pod" if alone and not view.role else view.title
     rank = f" (rank {suspect.rank})" if suspect.rank is not None and view.role else ""
     first = f" first of {failed} pods that failed" if failed > 1 else "" if alone else " first"
     again = f", after {quantities.format_count(restarts, 'restart')}" if restarts else ""
     cause, confidence = _judge_cause(suspect, end.cause)
     diagnosis = Diagnosis(
-        sentence=build_sentence(f"{who}{rank} failed{first}: {words}{again}"),
+        sentence=build_sentence(f"{subject}{rank} failed{first}: {words}{again}"),
         help=advice,
         pod=view.name,
         container=suspect.end.container if suspect.end else "",

@@ -244,10 +244,10 @@ def _is_from_kueue(event: Object) -> bool:
 
 def _diagnose_pending(lead: str, text: str) -> Diagnosis:
     # All pod sets start together: one that can never start decides over those that wait.
-    found = [each for part in _POD_SET.split(text) if (each := _match_form(part)) is not None]
-    if not found:
+    matches = [each for part in _POD_SET.split(text) if (each := _match_form(part)) is not None]
+    if not matches:
         return Diagnosis(build_sentence(f"{lead}: {text}"), _ASK_QUEUE)
-    form, match = min(found, key=lambda each: (each[0].is_queued, _FORMS.index(each[0])))
+    form, match = min(matches, key=lambda each: (each[0].is_queued, _FORMS.index(each[0])))
     words = form.words.format(**{name: value or "" for name, value in match.groupdict().items()})
     return Diagnosis(build_sentence(f"{lead}: {words}"), form.help, is_queued=form.is_queued)
 

@@ -87,10 +87,10 @@ def _find_running_init(pod: PodView) -> str:
     """Return the init container that runs; "" where none does, or nothing is known of them."""
     if not any(wait.reason == "PodInitializing" for wait in pod.waits):
         return ""
-    known = {wait.container for wait in pod.waits} | {
+    idle_containers = {wait.container for wait in pod.waits} | {
         end.container for end in pod.ends if end.current
     }
-    return next((name for name in pod.init_containers if name not in known), "")
+    return next((name for name in pod.init_containers if name not in idle_containers), "")
 
 
 def _describe_init(pod: PodView, container: str, ready: str) -> Diagnosis:
@@ -209,13 +209,13 @@ def _diagnose_crash_loop(pod: PodView, wait: ContainerWait) -> Diagnosis:
         f" with exit code {end.exit_code}" for end in pod.ends if end.container == wait.container
     ]
     restarts = quantities.format_count(pod.restarts, "restart")
-    who = (
+    subject = (
         f"{wait.container}, which has to end well before {pod.title} starts,"
         if pod.is_init(wait.container)
         else pod.title
     )
     text = (
-        f"{who} keeps ending{codes[0] if codes else ''} and waits before it is started again, "
+        f"{subject} keeps ending{codes[0] if codes else ''} and waits before it is started again, "
         f"after {restarts}"
     )
     advice = FETCHER_ADVICE if wait.container.startswith("fetch-") else LOOK_INTO_LOG

@@ -50,7 +50,7 @@ def diagnose_waiting(
         return diagnose_kueue(job, events)
     if find_true_condition(job, "Suspended"):
         return None
-    if lost := diagnose_lost_nodes(lost_pods or {}, nodes):
+    if loss := diagnose_lost_nodes(lost_pods or {}, nodes):
         is_lost = frozenset(lost_pods or {})
         pods = [pod for pod in pods if nested_dict(pod, "spec").get("nodeName") not in is_lost]
     remaining = [
@@ -58,14 +58,14 @@ def diagnose_waiting(
         for pod in filter_own_pods(job, pods)
         if not nested_dict(pod, "metadata").get("deletionTimestamp")
     ]
-    if lost and not remaining:
-        return lost
+    if loss and not remaining:
+        return loss
     rest = _diagnose_remaining(
         job, remaining, pod_group, queue, nodes, events, holders or {}, counts or {}
     )
-    if lost is None or rest is None:
-        return lost or rest
-    return replace(rest, sentence=f"{lost.sentence} {rest.sentence}", help=lost.help)
+    if loss is None or rest is None:
+        return loss or rest
+    return replace(rest, sentence=f"{loss.sentence} {rest.sentence}", help=loss.help)
 
 
 def _diagnose_remaining(
