@@ -4,10 +4,13 @@ Each open stream costs the process something for as long as it lives.
 """
 
 import itertools
+import threading
+import weakref
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 from asgiref.sync import sync_to_async
@@ -60,24 +63,56 @@ def build_file_response(pieces: Iterator[Piece], file: str, content_type: str) -
     return response
 
 
+class StreamPlace:
+    """A place of one stream, until its block ends, or until it is forgotten before it began."""
+
+    def __init__(self, give_back: Callable[[], None]) -> None:
+        self._give_back = weakref.finalize(self, give_back)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *failure: object) -> None:
+        self._give_back()
+
+
 class StreamCounter:
     """The open streams of one kind in this process: at most `limit` for each person."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._open: Counter[int] = Counter()
+        # Requests take places in their threads. A place that is forgotten may be given back in the
+        # midst of that.
+        self._lock = threading.RLock()
 
     def is_full(self, user_id: int) -> bool:
         """Return whether this person has as many open as allowed."""
         return self._open[user_id] >= self.limit
 
+    def take_place(self, user_id: int) -> StreamPlace | None:
+        """Count one more stream of this person, or return None where all places are taken.
+
+        For answers that refuse: those that are asked for at once take no place twice.
+        """
+        with self._lock:
+            if self.is_full(user_id):
+                return None
+            self._open[user_id] += 1
+        return StreamPlace(partial(self._give_back, user_id))
+
     @contextmanager
     def count_stream(self, user_id: int) -> Iterator[None]:
         """Count one more stream while the context lasts; one that nobody reads takes no place."""
-        self._open[user_id] += 1
+        with self._lock:
+            self._open[user_id] += 1
         try:
             yield
         finally:
+            self._give_back(user_id)
+
+    def _give_back(self, user_id: int) -> None:
+        with self._lock:
             self._open[user_id] -= 1
             if not self._open[user_id]:
                 del self._open[user_id]

@@ -107,6 +107,8 @@ REFUSED = [
     ("limit=501", "from 1 to 500"),
     ("limit=²", "limit"),
     ("sortBy=colour", "sortBy"),
+    # Clients send the class of a value before it, and a dot.
+    ("sortBy=name.", "sortBy"),
     ("sortOrder=up", "sortOrder"),
     ("deleted=1", "deleted"),
     ("search=%00", "search"),

@@ -61,6 +61,20 @@ def test_the_id_of_a_scope_without_its_level_is_refused(cast: Cast) -> None:
     assert list_subjects(alice, f"scopeType=project&{scope}") < list_subjects(alice, "")
 
 
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (f"{RULES}?subjectType=user.", "subjectType"),
+        ("/workloads/telemetry?telemetryType=WORKLOADS_COUNT&groupBy=Phase,Type.", "groupBy"),
+    ],
+    ids=["one", "several"],
+)
+def test_a_value_that_ends_in_a_dot_is_not_taken_for_none(cast: Cast, path: str, name: str) -> None:
+    """Clients send the class of a value before it, and a dot."""
+    refused = Caller(cast.alice)("GET", path, None, 400)
+    assert [each["field"] for each in refused["details"]] == [name]
+
+
 def test_each_of_the_subjects_of_a_list_counts(cast: Cast) -> None:
     alice = Caller(cast.alice)
     others = [f"nobody{number}" for number in range(MAX_SUBJECTS - 1)]

@@ -166,7 +166,7 @@ def test_an_answer_of_another_shape_is_told_in_words(
     ("command", "body", "name"),
     [
         (("whoami",), "{}", "kind"),
-        (("list",), '{"workloads": [{"id": "w"}]}', "name"),
+        (("list",), '{"workloads": [{"id": "w", "phase": "Failed"}]}', "name"),
         (("at", "2026-11-01"), "{}", "waiting"),
         (("submit", "standard", "a", "--image", "a", "-p", "p"), '{"projects": [{}]}', "id"),
     ],

@@ -160,6 +160,12 @@ def test_yaml_keeps_every_character_and_turns_no_line_around(text: str) -> None:
     assert not set(written) & set("\x85\u2028\u2029\u202e\u2066")
 
 
+def test_dates_in_yaml_are_texts_and_objects_are_merged() -> None:
+    text = "a: 2026-01-31\nb: [{c: &c {<<: &d {e: 1, f: 2}, e: 3}}]\ng: {<<: *c, f: 4}\n"
+    inner = {"e": 3, "f": 2}
+    assert load_yaml(text) == {"a": "2026-01-31", "b": [{"c": inner}], "g": inner | {"f": 4}}
+
+
 @pytest.mark.parametrize("cell", ["-2+3+cmd|' /C calc'!D2", "+1+1", "-1-A1", " =1", "@a", "-a"])
 def test_what_begins_as_a_number_can_be_a_formula(cell: str) -> None:
     assert _write_csv(cell) == f"'{cell}"

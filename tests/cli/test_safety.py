@@ -15,7 +15,9 @@ import pytest
 from muster_cli import contexts, credentials
 from muster_cli.actions.identity import create_device_code, store_sign_in
 from muster_cli.actions.workloads import get_workload, list_workloads
+from muster_cli.commands import changes
 from muster_cli.commands.at import show_moment
+from muster_cli.commands.root import root
 from muster_cli.commands.sign_in import _is_loopback
 from muster_cli.contexts import check_server
 from muster_cli.credentials import Secret, StoredToken
@@ -55,6 +57,34 @@ def test_an_unset_variable_deletes_nothing(stranger: CommandLine) -> None:
         assert "name" in stranger("delete", "", code=2).err
         assert "empty" in stranger("environment", "delete", "-y", "", code=2).err
         assert server.queries == []
+
+
+def test_what_is_run_again_before_the_answer_is_not_pruned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        {"id": f"w{n}", "name": f"w{n}", "phase": "Failed", "projectName": "p", "type": "Training"}
+        for n in range(2)
+    ]
+    deleted: list[str] = []
+
+    def answer(path: str, query: Query, token: str) -> Answer:
+        if path.endswith("/workloads"):
+            chosen = [each for each in rows if f"phase=={each['phase']}" in query["filterBy"]]
+            return Answer(200, json.dumps({"workloads": chosen}))
+        deleted.append(path.rpartition("/")[2])
+        return Answer(202, '{"code": 202, "message": "It is being deleted."}')
+
+    monkeypatch.setattr(changes, "confirm", lambda *question: rows[1].update(phase="Running"))
+    with serve_answers(answer) as server:
+        for name, value in (("SERVER", server.url), ("TOKEN", "t")):
+            monkeypatch.setenv(f"MUSTER_{name}", value)
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        root.main(["prune", "--older-than", "1d", "-A"], standalone_mode=False)
+    assert deleted == ["w0"]
+    captured = capsys.readouterr()
+    assert "not as they were, and stay: w1." in captured.err
+    assert "1 of 1 are being deleted." in captured.err
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.log_server import Answer, Query, serve_answers
 from tests.cli.running import CommandLine, Console
 
 SUBMIT = ("submit", "pytorch", "--image", "muster/allreduce", "--gpu-portion", "0.1")
@@ -30,11 +31,50 @@ def test_a_status_that_there_is_not_is_refused(bob: CommandLine) -> None:
     assert "no status runing" in refused.err
     assert "running" in refused.err
     assert "no command lst. Is it list" in bob("lst", code=2).err
-    refused = bob(*SUBMIT, "a", "-g", "0.5", code=2).err
-    assert "not a valid whole number. A part of a GPU is asked for by --gpu-portion." in refused
-    refused = bob(*SUBMIT, "a", "--master-gpus", "1.5", code=2).err
-    assert "A part of a GPU is asked for by --master-gpu-portion." in refused
+    message = bob(*SUBMIT, "a", "-g", "0.5", code=2).err
+    assert "not a valid whole number. A part of a GPU is asked for by --gpu-portion." in message
+    message = bob(*SUBMIT, "a", "--master-gpus", "1.5", code=2).err
+    assert "A part of a GPU is asked for by --master-gpu-portion." in message
     assert "portion" not in bob(*SUBMIT, "a", "--gpus", "-1", code=2).err
+
+
+def test_a_table_says_which_of_several_pods_failed_first(stranger: CommandLine) -> None:
+    """The list of REST does not read their logs, and the answer of one workload does."""
+    rows = [
+        {
+            "id": f"w{n}",
+            "name": f"w{n}",
+            "phase": "Completed" if n == 1 else "Failed",
+            "phaseMessage": "1 replica failed.",
+            "requestedPods": {"number": 1 if n == 2 else 3},
+            "diagnosis": {"message": "1 replica failed."} if n == 3 else None,
+        }
+        for n in range(20)
+    ]
+    requested_names: list[str] = []
+
+    def answer(path: str, query: Query, token: str) -> Answer:
+        name = path.rpartition("/")[2]
+        if name == "workloads":
+            return Answer(200, json.dumps({"workloads": rows[: int(query["limit"])]}))
+        requested_names.append(name)
+        if name == "w6":
+            return Answer(404, '{"code": 404, "message": "It is gone."}')
+        return Answer(200, json.dumps(rows[0] | {"phaseMessage": "Worker 7 failed first."}))
+
+    with serve_answers(answer) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        table = stranger("list").out.splitlines()
+        assert requested_names == ["w0", "w4", "w5", "w6"]
+        assert [line.split()[0] for line in table if "Worker 7" in line] == ["w0", "w4", "w5"]
+        assert sum("1 replica failed." in line for line in table) == 17
+        rows[6]["id"] = "w60"
+        requested_names.clear()
+        stranger("list", "-o", "wide")
+        assert requested_names == ["w0", "w4", "w5", "w60", "w7"]
+        requested_names.clear()
+        assert "Worker 7" not in stranger("list", "-o", "json").out
+        assert requested_names == []
 
 
 def test_why_says_what_rest_says(bob: CommandLine) -> None:

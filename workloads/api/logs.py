@@ -15,7 +15,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from console.errors import UserError
-from console.streams import send_pieces
+from console.streams import StreamPlace, send_pieces
 from projects.api import schemas
 from projects.api.base import ApiView, ListQuery
 from projects.tokens import BearerToken
@@ -94,14 +94,15 @@ class LogsView(ApiView):
         )
         # Of a run that has ended nothing is to come: it is read like any other.
         if follow and log.state == Log.State.CAPTURING:
-            if logbook.streams.is_full(self.user.pk):
+            place = logbook.streams.take_place(self.user.pk)
+            if place is None:
                 raise UserError(
                     "You follow too many logs at once. End some of the streams, and try again.",
                     status=429,
                 )
             chunks = logbook.follow_log(log, tail=tail, since=since_ns, timestamps=timestamps)
             text = _stream_while_allowed(
-                chunks, self.user.pk, lambda: _may_see_workload(request, workload_id)
+                chunks, place, lambda: _may_see_workload(request, workload_id)
             )
         else:
             lines = logbook.read_lines(log, tail=tail, since=since_ns, timestamps=timestamps)
@@ -145,11 +146,11 @@ def _get_log(pod: Pod | None, container: str, previous: bool, run: int) -> Log:
 
 async def _stream_while_allowed(
     text: AsyncIterator[bytes],
-    user: int,
+    place: StreamPlace,
     is_allowed: Callable[[], bool],
     clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[bytes]:
-    """Yield the followed text, counted as one of the user's streams.
+    """Yield the followed text, which has a place among the user's streams.
 
     The stream ends when `is_allowed`, asked every RECHECK_SECONDS, returns False, also while
     nothing comes.
@@ -164,7 +165,7 @@ async def _stream_while_allowed(
             connections.close_all()
 
     checked_at = clock()
-    with logbook.streams.count_stream(user):
+    with place:
         async for chunk in text:
             if clock() - checked_at >= RECHECK_SECONDS:
                 if not await sync_to_async(check_allowed, thread_sensitive=False)():

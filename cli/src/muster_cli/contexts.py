@@ -108,6 +108,8 @@ def _is_host(host: str, address: str) -> bool:
         return False
     try:
         parts = urlsplit(address)
+        # A label that is empty or too long would fail once it is looked up.
+        (parts.hostname or "").encode("idna")
         # Ports are read when they are asked for.
         return bool(parts.hostname) and parts.port != 0 and not host.endswith(":")
     except ValueError:

@@ -96,6 +96,18 @@ class Refused(CliError):
         return self.status in TEMPORARY_STATUSES
 
 
+class ForeignRefusal(Refused):
+    """An error without Muster's words: a proxy may have answered in its place.
+
+    That one knows no workload says nothing of whether there is one.
+    """
+
+    def __init__(self, status: int, message: str, hint: str = "") -> None:
+        super().__init__(status, message, (), hint)
+        if status != 401:
+            self.exit_code = ExitCode.FAILED
+
+
 _EXIT_CODES = {
     401: ExitCode.NOT_SIGNED_IN,
     403: ExitCode.FORBIDDEN,

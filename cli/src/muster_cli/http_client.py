@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from muster_cli import VERSION
@@ -19,6 +19,20 @@ LARGEST_ANSWER = 64 << 20
 IDLE_SECONDS = 2.0
 """A connection that rested longer may have been closed by the server, and is not used again."""
 VERSION_HEADER = "Muster-Version"
+FOREIGN_HINT = (
+    "Look whether this is the address of Muster (`muster config list`), and whether a proxy before "
+    "it changes answers."
+)
+"""What to do about an answer that has not the shape of Muster's."""
+
+
+class AnswerObject(dict[str, Any]):
+    """An object in an answer; reading a value that it has not raises Refused."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise Refused(
+            200, f"The server's answer is not understood: it has no {name}.", (), FOREIGN_HINT
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +48,7 @@ class Answer:
         if not self.content:
             return None
         try:
-            return json.loads(self.content)
+            return json.loads(self.content, object_pairs_hook=AnswerObject)
         except (ValueError, RecursionError):
             raise Refused(
                 self.status, "The server's answer is not JSON: this is no Muster, or a proxy.", ()

@@ -14,6 +14,7 @@ from muster_cli.errors import CliError, ExitCode, describe_error
 def run_program(root: click.Command, name: str) -> NoReturn:
     """Run the command that the arguments name, and exit."""
     # A stream that was closed, as by >&-, is None.
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     # Where the terminal's encoding lacks a character, a question mark does.

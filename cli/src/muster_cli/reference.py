@@ -55,6 +55,8 @@ and `-o yaml` what REST answers, `-o csv` a table for other programs, `-o name` 
 file or a pipe nothing is cut and nothing is coloured; `--no-color` and `NO_COLOR` say the same for
 a terminal. What pods wrote reaches a terminal with its colours, and with nothing else that a
 terminal obeys.
+Where several pods of a workload failed, which was first is in their logs: `muster list` asks that
+of the first five such workloads, and `muster why` says it of any.
 Answers go to standard output; progress, warnings and errors to standard error.
 
 ## Logs

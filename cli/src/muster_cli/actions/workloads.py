@@ -8,6 +8,7 @@ from typing import Any
 from muster_cli import routes
 from muster_cli.actions import moments
 from muster_cli.errors import (
+    CliError,
     ForeignRefusal,
     NotFound,
     Refused,
@@ -206,6 +207,26 @@ def _list_by_age(
                 "Narrow the list, as with --project, --status or --search.",
             )
         repeated_ids = frozenset(last)
+
+
+def fill_in_causes(session: Session, items: Iterable[Workload], most: int) -> None:
+    """Give the first `most` workloads whose list does not say why they failed their own message.
+
+    Which of several pods failed first is in their logs, which the server reads for one workload.
+    """
+    unexplained = [
+        each
+        for each in items
+        if each["phase"] == "Failed"
+        and not each.get("diagnosis")
+        and ((each.get("requestedPods") or {}).get("number") or 0) > 1
+    ]
+    for each in unexplained[:most]:
+        try:
+            each["phaseMessage"] = get_by_id(session, str(each["id"])).get("phaseMessage")
+        except CliError:
+            # What the list says stands, as where it was deleted meanwhile.
+            return
 
 
 def list_pods(

@@ -135,6 +135,12 @@ def prune(
         return
     if not yes:
         confirm(invocation, f"Delete these {len(workloads)} workloads?")
+        # While the question stood there, somebody may have run one of them again.
+        current = actions.list_prunable(invocation.session, seconds, phases, chosen)
+        current_ids = {each["id"] for each in current}
+        if changed := [each["name"] for each in workloads if each["id"] not in current_ids]:
+            invocation.notify(f"These are not as they were, and stay: {', '.join(changed)}.")
+        workloads = [each for each in workloads if each["id"] in current_ids]
     failures = _delete_all(invocation, workloads)
     invocation.notify(f"{len(workloads) - len(failures)} of {len(workloads)} are being deleted.")
     if failures:

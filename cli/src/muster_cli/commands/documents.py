@@ -3,6 +3,7 @@
 import importlib
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,26 @@ def load_document(path: str) -> Any:
         raise UsageProblem(f"{path} has more than {LARGEST_DOCUMENT >> 20} MiB.")
     try:
         if text.lstrip()[:1] in ("{", "["):
-            return json.loads(text)
+            return parse_json(text)
         # Imported by name where it is used: PyYAML takes as long as all the rest.
-        return importlib.import_module("muster_cli.output.yaml_format").load_yaml(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageProblem(f"{path} is neither JSON nor YAML: {error}"[:500]) from None
+        value = importlib.import_module("muster_cli.output.yaml_format").load_yaml(text)
+        # YAML has values that are none of JSON, as an object within itself.
+        json.dumps(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageProblem(f"{path} cannot be read as JSON or YAML: {error}"[:500]) from None
+    return value
+
+
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text. Raises ValueError, also for a name that stands twice."""
+    return json.loads(text, object_pairs_hook=_build_object)
+
+
+def _build_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these pairs. Raises ValueError where two have one name."""
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise ValueError(f"an object has {name!r} twice")
+        values[name] = value
+    return values

@@ -9,6 +9,7 @@ from muster_cli.actions import submissions
 from muster_cli.fields import Catalogue, Framework, SubmissionField, VolumeField
 
 MASTER = "--master-"
+DEVICES = "compute.gpuDevicesRequest"
 _REPEATED = frozenset({"names", "objects", "pairs", "variables", "resources", "tolerations"})
 _METAVARS = {
     "pairs": "NAME=VALUE",
@@ -25,6 +26,20 @@ class WholeNumber(click.IntRange):
     """A whole number within bounds, called so where it is none."""
 
     name = "whole number"
+
+
+class DeviceCount(WholeNumber):
+    """A number of GPUs; its refusal of a part of one names the flag for that."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as problem:
+            if "." not in str(value):
+                raise
+            is_of_master = param is not None and param.opts[0].startswith(MASTER)
+            flag = f"{MASTER if is_of_master else '--'}gpu-portion"
+            self.fail(f"{problem.message} A part of a GPU is asked for by {flag}.", param, ctx)
 
 
 class Number(click.types.FloatParamType):
@@ -91,6 +106,8 @@ def is_field_option(option: click.Option) -> bool:
 
 
 def _get_type(field: SubmissionField) -> "click.ParamType[Any]":
+    if field.place == DEVICES:
+        return DeviceCount(field.minimum, field.maximum)
     if field.kind == "integer":
         return WholeNumber(field.minimum, field.maximum)
     if field.kind == "number":

@@ -23,6 +23,8 @@ from muster_cli.output.tables import TableColumn, build_rows, render_table
 from muster_cli.output.workload_columns import EVENT_COLUMNS, POD_COLUMNS, WORKLOAD_COLUMNS
 
 DEFAULT_LIMIT = 50
+MOST_CAUSES = 5
+"""Workloads of a table that are asked one by one why they failed."""
 
 Items = Sequence[Mapping[str, Any]]
 
@@ -80,7 +82,7 @@ def list_command(
         conditions=options["conditions"],
     )
 
-    def load(patience: float = 0.0) -> Items:
+    def load(patience: float = 0.0) -> list[actions.Workload]:
         return list(
             actions.list_workloads(
                 session,
@@ -104,6 +106,8 @@ def list_command(
         )
         return
     workloads = load()
+    if output in (OutputFormat.TABLE, OutputFormat.WIDE):
+        actions.fill_in_causes(session, workloads[:limit], MOST_CAUSES)
     write_items(
         workloads[:limit],
         WORKLOAD_COLUMNS,

@@ -31,6 +31,8 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _represent_text)
+# Objects of answers are a type of their own.
+_Dumper.add_multi_representer(dict, yaml.SafeDumper.represent_dict)
 
 
 def dump_yaml(value: Any) -> str:
@@ -40,9 +42,31 @@ def dump_yaml(value: Any) -> str:
     return escape_json(text)
 
 
+class _Loader(yaml.SafeLoader):
+    """Reads dates as texts, and refuses an object that has a name twice."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        names = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in names and key.value != "<<":
+                raise yaml.composer.ComposerError(
+                    problem=f"an object has {key.value!r} twice", problem_mark=key.start_mark
+                )
+            names.add(key.value)
+        return node
+
+
+# As YAML 1.2 and JSON, which know no dates.
+_Loader.yaml_implicit_resolvers = {
+    first: [each for each in resolvers if each[0] != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 def load_yaml(text: str) -> Any:
     """Return the value of a YAML document. Raises ValueError."""
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a kind of the safe loader
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from None
