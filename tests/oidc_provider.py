@@ -40,17 +40,17 @@ class Provider:
         self.redirects = [f"{origin}/sign-on/callback" for origin in ("http://testserver",)]
         self.asks = False
         """Whether a page asks who it is, as for a person; otherwise it is `who`."""
-        self.described: Callable[[Claims], None] = lambda document: None
-        self.told: Callable[[Claims], None] = lambda claims: None
+        self.change_document: Callable[[Claims], None] = lambda document: None
+        self.change_claims: Callable[[Claims], None] = lambda claims: None
         """Changes the claims of an ID token before it is signed."""
-        self.informed: Callable[[Claims], None] = lambda claims: None
+        self.change_user_info: Callable[[Claims], None] = lambda claims: None
         """Changes what userinfo answers."""
         self.signed: Callable[[Claims], str] = self.sign
         self.broken: set[str] = set()
         """Paths that answer with 500."""
         self.answers: dict[str, bytes] = {}
         """What paths answer instead, as it is."""
-        self.asked: list[str] = []
+        self.asked_paths: list[str] = []
         """Paths that were asked for."""
         self.queries: list[dict[str, str]] = []
         """What came with the requests for authorization."""
@@ -105,7 +105,7 @@ class Provider:
             "code_challenge_methods_supported": ["S256"],
             "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
         }
-        self.described(document)
+        self.change_document(document)
         return document
 
     def authorize(self, query: dict[str, str]) -> tuple[int, str]:
@@ -158,7 +158,7 @@ class Provider:
             "exp": now + 300,
         }
         claims |= {"nonce": request["nonce"]} if "nonce" in request else {}
-        self.told(claims)
+        self.change_claims(claims)
         access = secrets.token_urlsafe(16)
         self._tokens[access] = request["who"]
         return 200, {
@@ -173,7 +173,7 @@ class Provider:
         if who is None:
             return 401, {"error": "invalid_token"}
         claims = {"sub": who} | self.people[who]
-        self.informed(claims)
+        self.change_user_info(claims)
         return 200, claims
 
     def keys(self) -> Claims:
@@ -217,7 +217,7 @@ class Provider:
                     self._json(404, {"error": "not_found"})
 
             def _begins(self, path: str) -> bool:
-                provider.asked.append(path)
+                provider.asked_paths.append(path)
                 if path in provider.broken:
                     self._json(500, {"error": "server_error"})
                 elif path in provider.answers:

@@ -22,8 +22,14 @@ def running() -> Iterator[Provider]:
 @pytest.fixture
 def provider(running: Provider, settings: LazySettings) -> Provider:
     """One that knows Carol, who is at the browser, and nothing of the test before."""
-    running.__dict__ |= {"asks": False, "broken": set(), "answers": {}, "asked": [], "queries": []}
-    running.described = running.told = running.informed = lambda _: None
+    running.__dict__ |= {
+        "asks": False,
+        "broken": set(),
+        "answers": {},
+        "asked_paths": [],
+        "queries": [],
+    }
+    running.change_document = running.change_claims = running.change_user_info = lambda _: None
     running.signed = running.sign
     running.people = {
         "carol-1": {

@@ -86,7 +86,7 @@ def test_an_endpoint_keeps_its_own_query(client: Client, cast: Cast, provider: P
     def describe(document: Claims) -> None:
         document["authorization_endpoint"] += "?p=b2c_1_sign_in&x=a%20b"
 
-    provider.described = describe
+    provider.change_document = describe
     assert sign_on(client).status_code == 302
     assert signed_in_as(client) == "carol"
     [query] = provider.queries
@@ -369,7 +369,7 @@ def test_what_an_administrator_does_while_somebody_connects_is_not_undone(
         finally:
             connections.close_all()
 
-    provider.informed = intervene
+    provider.change_user_info = intervene
     client.get(back)
     bob = User.objects.get(pk=cast.bob.pk)
     assert bob.is_active == (change == "reset")
@@ -426,7 +426,7 @@ def test_an_issuer_of_another_address_than_its_document_is_believed_where_that_i
 ) -> None:
     """So it is with Azure AD B2C, and with the first version of Entra ID's endpoints."""
     issuer, path = f"{provider.url}/8f3e-of-the-tenant/v2.0/", f"/tenant/b2c_1_in{WELL_KNOWN}"
-    provider.told = lambda claims: claims.update(iss=issuer)
+    provider.change_claims = lambda claims: claims.update(iss=issuer)
     provider.answers[path] = json.dumps(provider.description() | {"issuer": issuer}).encode()
     document = f"{provider.url}{path}?p=b2c_1_in"
     settings.OPTIONS = settings.OPTIONS.model_copy(update={"oidc_issuer": document})

@@ -45,14 +45,14 @@ def make_unsigned_token(claims: Claims) -> str:
 
 def change_claims(**claims: object) -> Callable[[Provider], None]:
     def twist(provider: Provider) -> None:
-        provider.told = lambda payload: payload.update(claims)
+        provider.change_claims = lambda payload: payload.update(claims)
 
     return twist
 
 
 def omit_claim(name: str) -> Callable[[Provider], None]:
     def twist(provider: Provider) -> None:
-        provider.told = lambda claims: claims.pop(name, None) and None
+        provider.change_claims = lambda claims: claims.pop(name, None) and None
 
     return twist
 
@@ -97,7 +97,7 @@ UNBELIEVABLE: dict[str, Callable[[Provider], None]] = {
     "a number": sign_with(lambda *_: 7),
     "no JSON in it": sign_with(lambda *_: "a.b.c"),
     "userinfo of somebody else": lambda provider: setattr(
-        provider, "informed", lambda claims: claims.update(sub="somebody-else")
+        provider, "change_user_info", lambda claims: claims.update(sub="somebody-else")
     ),
     "userinfo that fails": lambda provider: provider.broken.add("/userinfo"),
     "no keys": lambda provider: provider.broken.add("/keys"),

@@ -55,7 +55,7 @@ def test_what_is_set_is_shown_and_the_secret_is_not(
     ):
         assert words in page
     assert SECRET not in page
-    assert provider.asked == []
+    assert provider.asked_paths == []
 
 
 def test_without_a_provider_it_says_what_to_set(client: Client, cast: Cast) -> None:
@@ -78,7 +78,7 @@ def test_only_who_may_see_settings_sees_them(
     client.force_login(cast.bob)
     assert client.get("/settings").status_code == 403
     assert client.post("/settings/sign-on/test").status_code == 403
-    assert provider.asked == []
+    assert provider.asked_paths == []
 
 
 def test_a_test_tells_that_all_is_well(client: Client, cast: Cast, provider: Provider) -> None:
@@ -93,7 +93,7 @@ def test_a_test_tells_what_is_wrong(
     client: Client, cast: Cast, provider: Provider, settings: LazySettings
 ) -> None:
     client.force_login(cast.alice)
-    provider.described = lambda document: document.update(
+    provider.change_document = lambda document: document.update(
         code_challenge_methods_supported=["plain"], scopes_supported=["openid"]
     )
     report = troubles()
@@ -101,11 +101,13 @@ def test_a_test_tells_what_is_wrong(
     assert "scopes_supported lack profile, email" in report
     provider.broken.add("/keys")
     assert "answered with the status 500" in troubles()
-    provider.described = lambda document: document.update(issuer="https://elsewhere.example/<b>")
+    provider.change_document = lambda document: document.update(
+        issuer="https://elsewhere.example/<b>"
+    )
     assert "is of the issuer" in client.post("/settings/sign-on/test").content.decode()
-    provider.described = lambda document: document.pop("jwks_uri") and None
+    provider.change_document = lambda document: document.pop("jwks_uri") and None
     assert "says nothing of jwks_uri" in troubles()
-    provider.described = lambda document: document.update(token_endpoint="file:///etc/passwd")
+    provider.change_document = lambda document: document.update(token_endpoint="file:///etc/passwd")
     assert "Its token_endpoint must begin with" in troubles()
     for unreadable in (b"[" * 100_000, b'{"a":' + b"9" * 5000 + b"}"):
         provider.answers[WELL_KNOWN] = unreadable
@@ -127,7 +129,9 @@ def test_the_discovery_address_itself_will_do_too(
 def test_a_description_of_many_issuers_is_refused(
     provider: Provider, settings: LazySettings
 ) -> None:
-    provider.described = lambda document: document.update(issuer="https://sso.example/{tenantid}")
+    provider.change_document = lambda document: document.update(
+        issuer="https://sso.example/{tenantid}"
+    )
     issuer(settings, provider.url + WELL_KNOWN)
     assert "of many issuers ('https://sso.example/{tenantid}')" in troubles()
 
@@ -192,7 +196,7 @@ def test_metadata_is_never_asked_not_even_where_private_addresses_are(
 
 @pytest.mark.parametrize("name", ["token_endpoint", "jwks_uri", "userinfo_endpoint"])
 def test_what_the_provider_names_is_judged_as_well(provider: Provider, name: str) -> None:
-    provider.described = lambda document: document.update(
+    provider.change_document = lambda document: document.update(
         {name: "http://169.254.169.254/latest/meta-data"}
     )
     with pytest.raises(ProviderError, match=f"Its {name} leads where it may not"):
@@ -209,7 +213,7 @@ def test_a_name_that_leads_elsewhere_once_connected_is_sent_nothing(
     monkeypatch.setattr(provider_http, "find_url_problem", lambda url: "")
     with pytest.raises(ProviderError, match="this machine's own"):
         discovery.fetch_json(f"{provider.url}/keys", "its keys")
-    assert provider.asked == []
+    assert provider.asked_paths == []
 
 
 def test_a_redirect_is_not_followed(provider: Provider) -> None:
@@ -220,7 +224,7 @@ def test_a_redirect_is_not_followed(provider: Provider) -> None:
             f"{provider.url}/authorize?{query}&code_challenge_method=S256&code_challenge=x",
             "something",
         )
-    assert provider.asked == ["/authorize"]
+    assert provider.asked_paths == ["/authorize"]
 
 
 @pytest.fixture
