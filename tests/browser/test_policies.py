@@ -91,10 +91,12 @@ def test_a_researcher_is_stopped_at_the_field(sign_in: SignIn, site: Site, polic
     workers.fill("5")
     page.get_by_role("radio", name="Own values").first.check()
     page.get_by_role("button", name="CONTINUE").click()
-    expect(
-        page.get_by_text("Workers must be at most 4 (policy small-teams of project team-a).")
-    ).to_be_visible()
-    expect(page.get_by_text("Labels must have cost-centre")).to_be_visible()
+    # At the field, beside the list of all above it.
+    for text in (
+        "Workers must be at most 4 (policy small-teams of project team-a).",
+        "Labels must have cost-centre",
+    ):
+        expect(page.locator(".mu-error").filter(has_text=text)).to_be_visible()
     axe(page)
     fits(page)
 

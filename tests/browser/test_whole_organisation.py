@@ -212,9 +212,8 @@ def launches(page: Page, hands: Hands, name: str, password: str, team: str) -> N
     expect(page.get_by_role("checkbox", name=f"code-{team}")).to_be_checked()
     hands.write(workers, "5")
     hands.press(page.get_by_role("button", name="CONTINUE"))
-    expect(
-        page.get_by_text(f"Workers must be at most 2 (policy rules-{team} of project {team}).")
-    ).to_be_visible()
+    refusal = f"Workers must be at most 2 (policy rules-{team} of project {team})."
+    expect(page.locator(".mu-error").filter(has_text=refusal)).to_be_visible()
     expect(workers).to_have_attribute("aria-invalid", "true")
     axe(page)
     hands.write(workers, "2")
