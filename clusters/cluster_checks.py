@@ -4,6 +4,7 @@ its row with their age: checked now and then, and when a person asks.
 
 from datetime import timedelta
 
+from django.db import transaction
 from django.utils import timezone
 
 from clusters import capability_probe, permission_review
@@ -58,15 +59,21 @@ def update_permissions(client: Client, cluster: Cluster) -> None:
 
 def _save_fields(cluster: Cluster, *fields: str) -> None:
     """Store these fields, unless the cluster was removed or got other credentials meanwhile."""
-    if has_same_credentials(cluster):
-        Cluster.objects.filter(pk=cluster.pk).update(
-            **{name: getattr(cluster, name) for name in fields}
-        )
+    with transaction.atomic():
+        if has_same_credentials(cluster, locks=True):
+            Cluster.objects.filter(pk=cluster.pk).update(
+                **{name: getattr(cluster, name) for name in fields}
+            )
 
 
-def has_same_credentials(cluster: Cluster) -> bool:
-    """Return whether the cluster is there, with the credentials that it was loaded with."""
+def has_same_credentials(cluster: Cluster, *, locks: bool = False) -> bool:
+    """Return whether the cluster is there, with the credentials that it was loaded with.
+
+    With `locks`, within a transaction, nobody gives it others before that ends.
+    """
     rows = Cluster.objects.there().filter(pk=cluster.pk)
+    if locks:
+        rows = rows.select_for_update(no_key=True)
     try:
         row = rows.only("way", "kubeconfig").first()
     except Unreadable:

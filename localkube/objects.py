@@ -150,8 +150,6 @@ class Objects:
             metadata["generation"] = 1
         if resource.has_status and resource is not NODES:
             new.pop("status", None)
-        if resource is PODS:
-            self._resolve_priority(new)
         self._set_defaults(resource, new)
         self._track_ownership(resource, None, new, request)
         self._admit(resource, new)
@@ -246,9 +244,11 @@ class Objects:
     def _admit(self, resource: Resource, new: Object) -> None:
         """Do what admission plugins do on creation.
 
-        These are the GPU-sharing rules of the KAI scheduler, and that one priority class at most
-        is the default. Raises ApiError 403.
+        These are priorities, the GPU-sharing rules of the KAI scheduler, and that one priority
+        class at most is the default. What they write nobody owns. Raises ApiError 403.
         """
+        if resource is PODS:
+            self._resolve_priority(new)
         refusal = resources.find_admission_refusal(resource, new)
         if refusal:
             raise ApiError(403, "Forbidden", refusal)
@@ -260,7 +260,7 @@ class Objects:
 
         Raises ApiError 403 for an unknown class, and for a spec that says otherwise.
         """
-        spec = pod.setdefault("spec", {})
+        spec = pod["spec"]
         name = str(spec.get("priorityClassName") or "")
         if name:
             priority_class = self.find(PRIORITYCLASSES, "", name)

@@ -85,6 +85,8 @@ def cluster_edit(request: Request, pk: uuid.UUID) -> HttpResponse:
                 _apply_form(cluster, form, request.user)
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
+            # What was changed of it before the refusal is not stored.
+            cluster = _get_cluster(pk)
         else:
             return redirect_with_message(
                 request, reverse("cluster", args=[pk]), f"Cluster {cluster.name} is changed."

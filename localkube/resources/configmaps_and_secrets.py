@@ -117,15 +117,20 @@ def _check_type(obj: Object, data: dict[str, Any]) -> list[Cause]:
         (key,) = REQUIRED_KEYS[kind]
         try:
             msgspec.json.decode(base64.b64decode(data[key]), type=dict[str, Any])
-        except msgspec.DecodeError as error:
+        except (ValueError, RecursionError):
+            # Without the decoder's words, which may quote the secret.
             field = f"data[{key}]"
-            causes.append(invalid_value_cause(field, "<secret contents redacted>", str(error)))
+            text = "must be a JSON object"
+            causes.append(invalid_value_cause(field, "<secret contents redacted>", text))
     return causes
 
 
 def check_secret(obj: Object, old: Object | None) -> list[Cause]:
     data = obj.get("data") or {}
-    causes = _check_keys(data, "data") + _check_type(obj, data)
+    causes = _check_keys(data, "data")
+    # One that was stored before it was checked still gets its labels and finalizers.
+    if old is None or data != (old.get("data") or {}):
+        causes += _check_type(obj, data)
     if sum(map(_get_decoded_size, data.values())) > MAX_BYTES:
         causes.append(too_long_cause("data", MAX_BYTES))
     if old is not None and obj.get("type") != old.get("type"):

@@ -11,11 +11,7 @@ from localkube import quantities
 from localkube.errors import Cause, required_cause, unsupported_cause
 from localkube.resources import name_rules
 from localkube.resources.causes import duplicate_cause, invalid_value_cause, not_found_cause
-from localkube.resources.source_rules import (
-    check_env_sources,
-    check_local_path,
-    check_resource_field,
-)
+from localkube.resources.source_rules import check_local_path
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -48,7 +44,6 @@ def check_container(container: dict[str, Any], field: str, volumes: Collection[s
         )
     causes += _check_ports(container.get("ports") or [], f"{field}.ports")
     causes += _check_env(container.get("env") or [], f"{field}.env")
-    causes += check_env_sources(container.get("envFrom") or [], f"{field}.envFrom")
     causes += _check_mounts(container.get("volumeMounts") or [], f"{field}.volumeMounts", volumes)
     policy = container.get("imagePullPolicy") or ""
     if policy and policy not in PULL_POLICIES:
@@ -145,8 +140,6 @@ def _check_env_source(source: dict[str, Any], value: str | None, field: str) -> 
                     f"error converting fieldPath: field label not supported: {path}",
                 )
             )
-    if "resourceFieldRef" in used_sources:
-        causes += check_resource_field(source["resourceFieldRef"], f"{field}.resourceFieldRef")
     return causes
 
 

@@ -16,6 +16,7 @@ from localkube.resources.metadata_rules import check_labels
 from localkube.resources.pod_defaults import set_pod_spec_defaults
 from localkube.resources.pod_rules import check_pod_spec
 from localkube.resources.resource import STATUS, Column, Resource
+from localkube.resources.source_rules import check_sources
 from localkube.resources.table_cells import AGE, NAME, format_duration, parse_optional_time
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
@@ -129,6 +130,8 @@ def check_job(job: Object, old: Object | None) -> list[Cause]:
     if old is None and (counts := check_counts(spec["template"]["spec"], "spec.template.spec")):
         return causes + counts
     causes += _check_template(spec)
+    if old is None or old["spec"]["template"] != spec["template"]:
+        causes += check_sources(spec["template"]["spec"], "spec.template.spec")
     causes += check_policy(spec, "spec")
     return causes if old is None else causes + _check_changes(spec, old)
 

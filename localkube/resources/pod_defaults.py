@@ -29,9 +29,6 @@ def set_pod_defaults(pod: Object) -> None:
     spec.setdefault("enableServiceLinks", True)
     spec.setdefault("serviceAccountName", spec.get("serviceAccount") or "default")
     spec["serviceAccount"] = spec["serviceAccountName"]
-    if not spec.get("priorityClassName"):
-        spec.setdefault("priority", 0)
-    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
     if not pod.get("status"):
         pod["status"] = _build_first_status(spec)
 

@@ -12,7 +12,7 @@ from localkube.resources.causes import duplicate_cause, immutable_cause, invalid
 from localkube.resources.container_rules import check_container, check_dns_label
 from localkube.resources.count_rules import check_counts
 from localkube.resources.metadata_rules import check_labels
-from localkube.resources.source_rules import check_files
+from localkube.resources.source_rules import check_sources
 from localkube.resources.storage import check_claim_spec
 
 RESTART_POLICIES = ("Always", "Never", "OnFailure")
@@ -35,7 +35,8 @@ def check_pod(pod: Object, old: Object | None) -> list[Cause]:
         return counts
     causes = check_pod_spec(pod["spec"], "spec")
     if old is None:
-        return causes
+        # Of a stored pod these cannot change either.
+        return causes + check_sources(pod["spec"], "spec")
     return causes + _check_changes(pod["spec"], old["spec"]) + _check_qos_class(pod, old)
 
 
@@ -208,7 +209,7 @@ def _check_volume(volume: dict[str, Any], field: str) -> list[Cause]:
             causes += check_claim_spec(
                 template.get("spec") or {}, f"{field}.ephemeral.volumeClaimTemplate.spec"
             )
-    return causes + check_files(volume, field)
+    return causes
 
 
 def _check_changes(new: dict[str, Any], old: dict[str, Any]) -> list[Cause]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from localkube.errors import Cause, forbidden_cause, required_cause, unsupported_cause
+from localkube.errors import MAX_CAUSES, Cause, forbidden_cause, required_cause, unsupported_cause
 from localkube.resources.causes import invalid_value_cause
 
 RESOURCE_FIELDS = tuple(
@@ -15,6 +15,32 @@ RESOURCE_FIELDS = tuple(
 HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 
 
+def check_sources(spec: dict[str, Any], field: str) -> list[Cause]:
+    """Return the problems of where the variables and the files of a pod's spec come from.
+
+    What was stored before these rules must still get its status: they are for what is new.
+    """
+    causes: list[Cause] = []
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        causes += _check_files(volume, f"{field}.volumes[{index}]")
+    for part in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(part) or ()):
+            if len(causes) > MAX_CAUSES:
+                return causes
+            causes += _check_variables(container, f"{field}.{part}[{index}]")
+    return causes
+
+
+def _check_variables(container: dict[str, Any], field: str) -> list[Cause]:
+    causes = _check_env_sources(container.get("envFrom") or [], f"{field}.envFrom")
+    for index, variable in enumerate(container.get("env") or ()):
+        ref = (variable.get("valueFrom") or {}).get("resourceFieldRef")
+        if ref is not None:
+            at = f"{field}.env[{index}].valueFrom.resourceFieldRef"
+            causes += _check_resource_field(ref, at)
+    return causes
+
+
 def check_local_path(path: str, field: str) -> list[Cause]:
     """Return the problem of a path that must lie within a volume."""
     if path.startswith("/"):
@@ -24,7 +50,7 @@ def check_local_path(path: str, field: str) -> list[Cause]:
     return []
 
 
-def check_resource_field(
+def _check_resource_field(
     ref: dict[str, Any], field: str, *, needs_container: bool = False
 ) -> list[Cause]:
     """Return the problems of a resourceFieldRef; that of a file must name its container."""
@@ -38,7 +64,7 @@ def check_resource_field(
     return [unsupported_cause(f"{field}.resource", name, RESOURCE_FIELDS)]
 
 
-def check_env_sources(sources: list[dict[str, Any]], field: str) -> list[Cause]:
+def _check_env_sources(sources: list[dict[str, Any]], field: str) -> list[Cause]:
     """Return the problems of a container's `envFrom`."""
     causes = []
     for index, source in enumerate(sources):
@@ -56,7 +82,7 @@ def check_env_sources(sources: list[dict[str, Any]], field: str) -> list[Cause]:
     return causes
 
 
-def check_files(volume: dict[str, Any], field: str) -> list[Cause]:
+def _check_files(volume: dict[str, Any], field: str) -> list[Cause]:
     """Return the problems of the files that a volume or a projected source is made of."""
     causes = []
     for kind in ("configMap", "secret"):
@@ -83,7 +109,7 @@ def _check_pod_field(item: dict[str, Any], field: str) -> list[Cause]:
         has_path = bool(item["fieldRef"].get("fieldPath"))
         return [] if has_path else [required_cause(f"{field}.fieldRef.fieldPath")]
     if item.get("resourceFieldRef") is not None:
-        return check_resource_field(
+        return _check_resource_field(
             item["resourceFieldRef"], f"{field}.resourceFieldRef", needs_container=True
         )
     return [required_cause(field, "one of fieldRef and resourceFieldRef is required")]
@@ -98,4 +124,4 @@ def _check_projection(source: dict[str, Any], field: str) -> list[Cause]:
     if len(source) > 1:
         text = "may not specify more than 1 volume type per source"
         causes.append(forbidden_cause(field, text))
-    return causes + check_files(source, field)
+    return causes + _check_files(source, field)

@@ -113,6 +113,10 @@ def render_sign_in(
         "sign_on": provider.find_app(),
         "refusal": refusal,
     }
+    if "HX-Request" in request.headers:
+        # A script that was redirected here shows nothing of this page, and loads it anew: what is
+        # to be said is kept for then.
+        context["messages"] = ()
     return render(request, "registration/sign_in.html", context, status=status)
 
 

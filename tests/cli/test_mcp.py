@@ -264,14 +264,18 @@ def test_quotas_of_a_project_have_its_department_among_however_many(stranger: Co
         name = query.get("filterBy", "").removeprefix("name==")
         if path.endswith("/projects"):
             return Answer(
-                200, json.dumps({"projects": [{"name": name, "departmentName": "vision"}]})
+                200,
+                json.dumps({"projects": [{"name": name, "departmentName": "Vision, and more"}]}),
             )
-        names = [name] if name else ["audio", "text", "vision"]
+        names = ["audio", "text", "Vision, and more"][: int(query["limit"])]
         return Answer(200, json.dumps({"departments": [{"name": each} for each in names]}))
 
     async def read_quotas(answers: Answers) -> None:
         quotas = await answers.read("quotas", project="team-v", limit=1)
-        assert (quotas["departments"], quotas["hasMore"]) == ([{"name": "vision"}], False)
+        assert (quotas["departments"], quotas["hasMore"]) == (
+            [{"name": "Vision, and more"}],
+            False,
+        )
         quotas = await answers.read("quotas", limit=2)
         assert ([each["name"] for each in quotas["departments"]], quotas["hasMore"]) == (
             ["audio", "text"],

@@ -233,9 +233,12 @@ def test_the_default_priority_class_is_that_of_pods_that_name_none(objects: Obje
         "preemptionPolicy": "Never",
     }
     objects.create(PRIORITYCLASSES, "", default)
-    spec = objects.create(PODS, "a", pod())["spec"]
+    created = objects.create(PODS, "a", pod(), WriteRequest(field_manager="somebody"))
+    spec = created["spec"]
     assert (spec["priorityClassName"], spec["priority"]) == ("usual", 20)
     assert spec["preemptionPolicy"] == "Never"
+    # Admission wrote it, and not the client.
+    assert "f:priority" not in str(created["metadata"]["managedFields"])
 
 
 def test_there_is_one_default_priority_class(objects: Objects) -> None:

@@ -1,5 +1,6 @@
 """What a pod, a job or a config map may not be, as recorded where there are answers."""
 
+import base64
 import copy
 from collections.abc import Callable
 from typing import Any
@@ -384,6 +385,22 @@ def test_a_secret_has_what_its_type_promises(
     secret = build_object(SECRETS, type=f"kubernetes.io/{kind}", data=data)
     found = find_texts(SECRETS, secret)
     assert [text[: len(start)] for text, start in zip(found, texts, strict=True)] == texts
+    # One that was stored before may be labelled.
+    labelled = secret | {"metadata": secret["metadata"] | {"labels": {"a": "b"}}}
+    assert find_texts(SECRETS, labelled, secret) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b'{"a": "\xff"}', b"[" * 20_000, b"no JSON"],
+    ids=["no text", "nested", "no JSON"],
+)
+def test_a_registry_that_cannot_be_read_is_refused_without_its_bytes(value: bytes) -> None:
+    data = {".dockerconfigjson": base64.b64encode(value).decode()}
+    secret = build_object(SECRETS, type="kubernetes.io/dockerconfigjson", data=data)
+    [text] = find_texts(SECRETS, secret)
+    assert text.startswith(f"data[.dockerconfigjson]: {REDACTED}")
+    assert text.endswith("must be a JSON object")
 
 
 def test_a_system_priority_class_cannot_be_made() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from localkube.resources import PODS
-from tests.localkube.resource_objects import container, find_texts, pod
+from localkube.resources import JOBS, PODS
+from tests.localkube.resource_objects import build_object, container, find_causes, find_texts, pod
 
 Object = dict[str, Any]
 
@@ -114,3 +114,16 @@ def test_a_variable_may_take_what_containers_have(resource: str) -> None:
 )
 def test_variables_come_from_one_named_source(source: Object, text: str) -> None:
     assert find_texts(PODS, container(envFrom=[source])) == [f"spec.containers[0].envFrom[0]{text}"]
+
+
+def test_what_was_stored_before_these_rules_still_gets_its_status() -> None:
+    item = {"path": "cpu", "resourceFieldRef": {"resource": "limits.cpu"}}
+    spec = pod(volumes=[{"name": "v", "downwardAPI": {"items": [item]}}])["spec"]
+    template = {"spec": spec | {"restartPolicy": "Never"}}
+    old_pod, old_job = (
+        build_object(PODS, spec=spec),
+        build_object(JOBS, spec={"template": template}),
+    )
+    for resource, old in ((PODS, old_pod), (JOBS, old_job)):
+        assert find_causes(resource, old)
+        assert find_causes(resource, old | {"status": {"startTime": None}}, old) == []

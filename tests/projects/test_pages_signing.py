@@ -41,6 +41,8 @@ def test_what_was_sent_without_a_session_leads_back_to_its_page_and_says_that_no
 ) -> None:
     answer = client.post("/projects/1/people", {"name": "bob"}, headers={"Referer": referer})
     assert answer.headers["Location"] == f"/sign-in?next={wanted}"
+    # A script follows first, and shows nothing of the page.
+    client.get(answer.headers["Location"], headers={"HX-Request": "true"})
     page = client.get(answer.headers["Location"]).content.decode()
     assert "You were signed out, so nothing was done." in page
 

@@ -247,17 +247,15 @@ def list_quotas(session: Session, arguments: Arguments) -> Answer:
             f"There is no project {project} among those that you may see.",
             "Without 'project' this tool shows them.",
         )
-    # One project is below one department, which may not be among the first ones.
-    names = [each.get("departmentName") for each in answer["projects"]] if project else []
     resource = RESOURCES["department"]
+    # That of a project may not be among the first ones. A filter could not say any name.
     departments = session.list_items(
-        resource.get_route(Verb.LIST),
-        resource.items,
-        query={"filterBy": f"name=={names[0]}"} if names else None,
-        limit=limit + 1,
+        resource.get_route(Verb.LIST), resource.items, limit=None if project else limit + 1
     )
+    names = {each.get("departmentName") for each in answer["projects"]}
+    wanted = (each for each in departments if not project or each.get("name") in names)
     above = _take_items(
-        "departments", (_choose_values(each, _DEPARTMENT_PLACES) for each in departments), limit
+        "departments", (_choose_values(each, _DEPARTMENT_PLACES) for each in wanted), limit
     )
     return above | answer | {"hasMore": above["hasMore"] or answer["hasMore"]}
 
