@@ -15,6 +15,16 @@ WATCHDOG = (
     "WorkNCCL(SeqNum=7, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600123 milliseconds"
 )
 
+ABORTED = (
+    "E1121 10:00:01 1 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: -6) "
+    "local_rank: 0 (pid: 42) of binary: /usr/bin/python",
+    TRACE[0],
+    '  File "/usr/local/bin/torchrun", line 8, in <module>',
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
+    "  exitcode  : -6 (pid: 42)",
+)
+"""What torchrun writes of a process that ended itself with SIGABRT."""
+
 
 def _end(
     name: str,
@@ -176,6 +186,46 @@ BY_END: Sequence[InjectedCause] = (
         ],
     ),
     _end(
+        "drain of its node, which ended it",
+        143,
+        "the cluster ended it (EvictionByEvictionAPI)",
+        "evicted",
+        "somebody emptied its node",
+        last={"terminated": {"exitCode": 1, "finishedAt": "2026-11-20T00:00:00Z"}},
+        conditions=[
+            condition(
+                "DisruptionTarget",
+                reason="EvictionByEvictionAPI",
+                lastTransitionTime="2026-11-21T00:00:11Z",
+            )
+        ],
+    ),
+    _end(
+        "drain of its node, days after it failed",
+        3,
+        "the program ended with exit code 3",
+        "exit-code",
+        "Look into its log",
+        "possible",
+        conditions=[
+            condition(
+                "DisruptionTarget",
+                reason="EvictionByEvictionAPI",
+                lastTransitionTime="2026-11-24T09:00:00Z",
+            )
+        ],
+    ),
+    _end(
+        "limit of memory, while its node is drained",
+        137,
+        "it was killed for using more memory than its limit of 1 GiB",
+        "memory",
+        "Ask for more CPU memory",
+        end={"reason": "OOMKilled"},
+        resources={"limits": {"memory": "1Gi"}},
+        conditions=[condition("DisruptionTarget", reason="DeletionByTaintManager")],
+    ),
+    _end(
         "exit code alone",
         3,
         "the program ended with exit code 3",
@@ -282,6 +332,39 @@ BY_END: Sequence[InjectedCause] = (
                 "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
                 "============================================================",
             )
+        },
+    ),
+    InjectedCause(
+        "launcher of a process that aborted",
+        end_pods(worker=1),
+        f"{LEAD} the program ended with exit code 1, because it crashed in native code.",
+        "the versions of its libraries",
+        "crash",
+        1,
+        "likely",
+        logs={"worker": ABORTED},
+    ),
+    InjectedCause(
+        "watchdog, then torchrun's -6",
+        end_pods(master=1, worker=1),
+        f"{LEAD} the program ended with exit code 1.",
+        "Look into its log",
+        "exit-code",
+        1,
+        "likely",
+        logs={"master": (WATCHDOG, *ABORTED), "worker": (*TRACE, "ValueError: bad data")},
+    ),
+    InjectedCause(
+        "connection that is reset, then torchrun's -6",
+        end_pods(master=1),
+        "The master (rank 0) failed first: the program ended with exit code 1, because it lost its "
+        "peers.",
+        "another pod's log",
+        "lost-peers",
+        0,
+        "possible",
+        logs={
+            "master": ("[rank0]: RuntimeError: Connection reset by peer", *ABORTED),
         },
     ),
     InjectedCause(

@@ -146,9 +146,15 @@ CONTAINERS: Sequence[InjectedCause] = (
         "Ask for more CPU memory",
     ),
     InjectedCause(
-        "wait of a container that is not known",
+        "command of a postStart hook that fails",
         start_pod("PostStartHookError", "exit status 3"),
         "The container of worker 0 cannot be started (PostStartHookError): exit status 3.",
+        "Look into its log, and check the command of its postStart hook.",
+    ),
+    InjectedCause(
+        "wait of a container that is not known",
+        start_pod("PreStartHookError", "device plugin failed"),
+        "The container of worker 0 cannot be started (PreStartHookError): device plugin failed.",
         "look at the node",
     ),
     InjectedCause(

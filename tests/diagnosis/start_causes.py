@@ -55,6 +55,25 @@ PODS: Sequence[InjectedCause] = (
         "tried again by itself",
     ),
     InjectedCause(
+        "store of the API server that is late",
+        refuse_pods("etcdserver: request timed out, possibly due to previous leader failure"),
+        "The cluster refuses to make its pods: etcdserver: request timed out, possibly due to "
+        "previous leader failure.",
+        "tried again by itself",
+    ),
+    InjectedCause(
+        "store of the API server that is full",
+        refuse_pods("etcdserver: mvcc: database space exceeded"),
+        "The cluster refuses to make its pods: etcdserver: mvcc: database space exceeded.",
+        "or ask the administrator of the cluster",
+    ),
+    InjectedCause(
+        "object that is too large for the store of the API server",
+        refuse_pods("etcdserver: request is too large"),
+        "The cluster refuses to make its pods: etcdserver: request is too large.",
+        "Change what the message names",
+    ),
+    InjectedCause(
         "operator that makes no pods",
         leave_job_alone(),
         "Its pods have not been made yet.",

@@ -113,6 +113,53 @@ def test_the_store_holds_nothing_of_a_workload_that_is_no_more(
     assert names(store) == [f"muster/{other.path.removesuffix('log')}idx", f"muster/{other.path}"]
 
 
+def list_reports(caplog: pytest.LogCaptureFixture, level: str) -> list[str]:
+    """Return what the retention wrote into the log of the process at a level."""
+    return [
+        each.getMessage()
+        for each in caplog.records
+        if (each.name, each.levelname) == (retention.__name__, level)
+    ]
+
+
+def describe_removal(workload_id: str) -> str:
+    return f"removed the logs of workload {workload_id}, which is no more"
+
+
+def test_only_what_is_left_nowhere_is_reported_as_removed(
+    store: Any, cast: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stored = [pods.a_workload(cast.team_a), pods.a_workload(cast.team_b)]
+    for each in stored:
+        a_log(each, number_lines(3))
+    object_store.move_ended_logs()
+    here = pods.a_workload(cast.team_a, "here")
+    a_log(here, number_lines(3))
+    ids = [str(each.pk) for each in stored]
+    local_id = str(here.pk)
+    Workload.objects.all().delete()
+    attempts: list[str] = []
+
+    def fail(name: str) -> None:
+        attempts.append(name)
+        raise object_store.StoreFailed(403)
+
+    caplog.set_level("INFO", retention.__name__)
+    with monkeypatch.context() as failing:
+        failing.setattr(object_store, "remove_folder", fail)
+        logbook.remove_old_logs()
+    reports = list_reports(caplog, "INFO")
+    assert describe_removal(local_id) in reports
+    assert not {describe_removal(each) for each in ids}.intersection(reports)
+    [warning] = list_reports(caplog, "WARNING")
+    assert "left there for the next hour" in warning
+    assert len(attempts) == 1
+    caplog.clear()
+    logbook.remove_old_logs()
+    assert names(store) == []
+    assert {describe_removal(each) for each in ids} == set(list_reports(caplog, "INFO"))
+
+
 def test_one_log_that_cannot_be_moved_keeps_no_other_here(store: Any, workload: Workload) -> None:
     logs = sorted(
         (a_log(workload, number_lines(3), rank=rank) for rank in range(2)),

@@ -330,6 +330,54 @@ def test_a_pod_that_keeps_failing_is_told_with_the_line_of_its_log(cast: Cast) -
     )
 
 
+def test_what_keeps_a_pod_from_its_image_is_not_said_by_the_log_of_a_run_before(
+    cast: Cast,
+) -> None:
+    workload = a_workload(cast.team_a, status="Degraded", job=JOB)
+    message = 'failed to pull image "train:1": dial tcp 10.0.0.9:443: i/o timeout'
+    data = objects.starting_pod(
+        owner="j",
+        reason="ImagePullBackOff",
+        message=message,
+        restarts=1,
+        last={"terminated": {"exitCode": 1}},
+    )
+    pod = a_pod(workload, name=data["metadata"]["name"], node="n1", restarts=1, data=data)
+    without_log = queries.diagnose_workload(workload, cast.vera)
+    store_log(pod, 0, b"torch.OutOfMemoryError: CUDA out of memory.\n")
+    assert without_log is not None
+    assert without_log.diagnosis.container == "pytorch"
+    assert queries.diagnose_workload(workload, cast.vera) == without_log
+
+
+@pytest.mark.parametrize(
+    ("end", "is_said_by_log"),
+    [
+        ({}, True),
+        ({"reason": "Evicted", "message": "The node was low on resource: memory."}, False),
+        ({"end": {"reason": "OOMKilled"}}, False),
+    ],
+    ids=["by itself", "evicted", "out of memory"],
+)
+def test_the_log_says_why_a_pod_ended_before_a_pause_where_it_ended_by_itself(
+    cast: Cast, end: dict[str, Any], is_said_by_log: bool
+) -> None:
+    workload = a_workload(cast.team_a, status="Pending", job=JOB)
+    data = objects.ended_pod(code=1, owner="j", **end)
+    pod = a_pod(workload, name=data["metadata"]["name"], node="n1", phase="Failed", data=data)
+    without_log = queries.diagnose_workload(workload, cast.vera)
+    log = store_log(pod, 0, b"FileNotFoundError: shard 7\n")
+    found = queries.diagnose_workload(workload, cast.vera)
+    assert without_log is not None
+    assert found is not None
+    assert "the next one is made after a pause" in found.sentence
+    if is_said_by_log:
+        assert (found.line, found.log) == ("FileNotFoundError: shard 7", log)
+        assert "A path does not exist" in found.help
+    else:
+        assert found == without_log
+
+
 def test_what_waited_for_data_says_that_it_waits_for_gpus_now(cast: Cast) -> None:
     workload = create_waiting(cast)
     create_holding(cast, cast.team_b, 3)

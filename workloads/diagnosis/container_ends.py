@@ -4,6 +4,7 @@ import re
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from workloads import quantities
 from workloads.cluster_texts import strip_names
@@ -97,12 +98,36 @@ def find_cluster_end(view: PodView, pod: Object) -> ContainerEnd | None:
         return ContainerEnd(known[0], f"the cluster ended it ({view.status}){reason}", advice)
     disrupted = find_true_condition(pod, "DisruptionTarget") or {}
     taken = _DISRUPTED.get(str(disrupted.get("reason")))
-    if taken is None:
+    if taken is None or _has_failed_by_itself(view, disrupted.get("lastTransitionTime")):
         return None
     namespace = str(nested_dict(pod, "metadata").get("namespace") or "")
     message = strip_names(clean_text(disrupted.get("message")), namespace)
     words = f"the cluster ended it ({disrupted['reason']}){': ' if message else ''}{message}"
     return ContainerEnd(taken[0], words, taken[1])
+
+
+def _has_failed_by_itself(view: PodView, disrupted_at: object) -> bool:
+    """Return whether a container failed, and not because its pod was taken away.
+
+    A drain, for one, takes pods that failed days ago, too.
+    """
+    taken_at = parse_time(str(disrupted_at or ""))
+    for end in view.ends:
+        if not end.current or not end.exit_code:
+            continue
+        ended_at = parse_time(end.finished_at)
+        if end.reason == "OOMKilled" or (ended_at and taken_at and ended_at < taken_at):
+            return True
+    return False
+
+
+def parse_time(text: str) -> datetime | None:
+    """Return the moment of RFC 3339 text; None where it is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
 
 
 def describe_end(view: PodView, pod: Object, end: ContainerExit | None) -> ContainerEnd:

@@ -13,6 +13,7 @@ from workloads.diagnosis.container_ends import (
     ContainerEnd,
     describe_end,
     find_cluster_end,
+    parse_time,
 )
 from workloads.diagnosis.job_ends import diagnose_by_condition, has_run_out_of_time
 from workloads.diagnosis.log_clues import Clue, find_clue
@@ -89,7 +90,7 @@ class _Suspect:
 
     @property
     def ended_at(self) -> datetime | None:
-        return _parse_time(self.end.finished_at if self.end else "")
+        return parse_time(self.end.finished_at if self.end else "")
 
     @property
     def cause(self) -> Cause:
@@ -178,14 +179,14 @@ def _drop_old_ends(ends: Sequence[ContainerExit]) -> list[ContainerExit]:
 
     Where no container is at its end now, or the times are unknown, all of them.
     """
-    moments = [_parse_time(end.finished_at) for end in ends if end.current]
+    moments = [parse_time(end.finished_at) for end in ends if end.current]
     first = min((moment for moment in moments if moment is not None), default=None)
     return [
         end
         for end in ends
         if end.current
         or first is None
-        or (at := _parse_time(end.finished_at)) is None
+        or (at := parse_time(end.finished_at)) is None
         or first - at <= RESTART_WINDOW
     ]
 
@@ -320,11 +321,3 @@ def _judge_cause(suspect: _Suspect, cause: FailureCause) -> tuple[FailureCause, 
         return cause, Confidence.POSSIBLE
     confidence = Confidence.POSSIBLE if clue.is_echo else Confidence.LIKELY
     return clue.cause or cause, confidence
-
-
-def _parse_time(text: str) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else None

@@ -13,7 +13,8 @@ from workloads.xids import FATAL_XIDS, PROGRAM_XIDS
 class FailureSign:
     """A pattern for a line in lower case, its meaning in words, and what would help.
 
-    `is_echo` says that the line rather tells of another pod's failure.
+    `is_echo` says that the line rather tells of another pod's failure, `is_aftermath` that a line
+    with any other sign says more.
     """
 
     cause: FailureCause
@@ -21,18 +22,27 @@ class FailureSign:
     words: str
     help: str
     is_echo: bool = False
+    is_aftermath: bool = False
 
 
 def _build_sign(
-    cause: FailureCause, pattern: str, words: str, help: str, *, echo: bool = False
+    cause: FailureCause,
+    pattern: str,
+    words: str,
+    help: str,
+    *,
+    echo: bool = False,
+    aftermath: bool = False,
 ) -> FailureSign:
-    return FailureSign(cause, re.compile(pattern), words, help, echo)
+    return FailureSign(cause, re.compile(pattern), words, help, echo, aftermath)
 
 
 _PEERS = (
     "This pod lost its peers: the cause is likely in another pod's log, or in the network between "
     "the nodes."
 )
+_CRASHED = "it crashed in native code"
+_CRASH_HELP = "The program crashed in native code: check the versions of its libraries."
 _XID_LEAD = r"(?:nvrm: xid|\bxid error|\bxid(?= ?\())(?: ?\([^)]{0,40}\))?[: ]+"
 """What stands before the number of an Xid, with the address of the device in brackets. Databases
 call a transaction's number xid, too.
@@ -263,9 +273,13 @@ SIGNS: Sequence[FailureSign] = (
     ),
     _build_sign(
         FailureCause.CRASH,
-        r"segmentation fault|fatal python error|core dumped|exitcode\s{0,4}: -(?:4|6|8|11)\b",
-        "it crashed in native code",
-        "The program crashed in native code: check the versions of its libraries.",
+        r"segmentation fault|fatal python error|core dumped|exitcode\s{0,4}: -(?:4|8|11)\b",
+        _CRASHED,
+        _CRASH_HELP,
+    ),
+    # NCCL's watchdog ends a rank that lost its peers with SIGABRT, too.
+    _build_sign(
+        FailureCause.CRASH, r"exitcode\s{0,4}: -6\b", _CRASHED, _CRASH_HELP, aftermath=True
     ),
     _build_sign(
         FailureCause.KILLED,

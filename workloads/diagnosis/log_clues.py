@@ -108,12 +108,20 @@ def _find_traceback_error(lines: Sequence[tuple[int, str]]) -> tuple[int, str] |
 
 
 def _iterate_signed_lines(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield lines with a known sign; those that tell of another pod come last."""
-    echoes = []
+    """Yield lines with a known sign.
+
+    Those that tell of another pod come after the others, and those of an aftermath last.
+    """
+    echoes, aftermaths = [], []
     for index, text in lines:
         sign = find_sign(text)
-        if sign is not None and sign.is_echo:
+        if sign is None:
+            continue
+        if sign.is_echo:
             echoes.append((index, text))
-        elif sign is not None:
+        elif sign.is_aftermath:
+            aftermaths.append((index, text))
+        else:
             yield index, text
     yield from echoes
+    yield from aftermaths

@@ -65,8 +65,8 @@ _FORMS: Sequence[_RefusalForm] = (
     ),
     _RefusalForm(
         re.compile(
-            r"object has been modified|object is being deleted|etcdserver: |"
-            r"status unknown for quota"
+            r"object has been modified|object is being deleted|status unknown for quota|"
+            r"etcdserver: (?:request timed out|leader changed|no leader|too many requests)"
         ),
         "Nothing needs to be done: it is tried again by itself. If it lasts, ask the administrator "
         "of the cluster.",

@@ -35,6 +35,7 @@ _MISSING_KEY = re.compile(
 _MISSING_OBJECT = re.compile(r"(?P<sort>secret|configmap) \"(?P<name>[^\"]{1,253})\" not found")
 _SORTS = {"secret": "Secret", "configmap": "ConfigMap"}
 _LOOK_AT_NODE = "Ask the administrator of the cluster to look at the node."
+_HOOK_ADVICE = "Look into its log, and check the command of its postStart hook."
 _NOT_READ_YET = re.compile(
     r"failed to sync (?:secret|configmap) cache|services have not yet been read"
 )
@@ -142,7 +143,9 @@ def _diagnose_wait(pod: PodView, wait: ContainerWait, events: Sequence[Object]) 
     if wait.reason == "CrashLoopBackOff":
         return _diagnose_crash_loop(pod, wait)
     if wait == pod.known_wait:
-        return Diagnosis(build_sentence(f"{lead}{behind}"), _LOOK_AT_NODE, pod.name, wait.container)
+        # The hook is the container's own command, unlike what else keeps it from starting.
+        advice = _HOOK_ADVICE if wait.reason == "PostStartHookError" else _LOOK_AT_NODE
+        return Diagnosis(build_sentence(f"{lead}{behind}"), advice, pod.name, wait.container)
     return None
 
 

@@ -194,6 +194,7 @@ def _sweep_folders(root: Path) -> None:
         {name.name: name for name in root.iterdir() if name.is_dir()} if root.exists() else {}
     )
     stored_folders = _list_stored_folders()
+    is_store_failing = False
     ids = [name for name in {*local_folders, *stored_folders} if _is_workload_id(name)]
     for begin in range(0, len(ids), BATCH_SIZE):
         batch = ids[begin : begin + BATCH_SIZE]
@@ -201,13 +202,22 @@ def _sweep_folders(root: Path) -> None:
             str(pk) for pk in Workload.objects.filter(pk__in=batch).values_list("pk", flat=True)
         }
         for name in batch:
-            if name not in existing_ids:
-                if name in local_folders:
-                    shutil.rmtree(local_folders[name], ignore_errors=True)
-                if name in stored_folders and not _remove_stored_folder(name):
-                    # The others would fail as well: they are for the next hour.
-                    stored_folders = set()
-                log.info("removed the logs of workload %s, which is no more", name)
+            if name in existing_ids:
+                continue
+            if name in local_folders:
+                shutil.rmtree(local_folders[name], ignore_errors=True)
+            if name in stored_folders:
+                if is_store_failing:
+                    continue
+                if not _remove_stored_folder(name):
+                    # The others would fail as well.
+                    is_store_failing = True
+                    log.warning(
+                        "the object store fails: its logs of workloads that are no more are left "
+                        "there for the next hour"
+                    )
+                    continue
+            log.info("removed the logs of workload %s, which is no more", name)
 
 
 def _list_stored_folders() -> set[str]:

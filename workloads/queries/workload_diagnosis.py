@@ -10,6 +10,7 @@ from django.utils import timezone
 from projects.models import User
 from workloads import data_delivery, logbook
 from workloads.diagnosis import Diagnosis, NodeFault, diagnose_failure, find_clue
+from workloads.diagnosis.container_ends import find_cluster_end
 from workloads.kube_objects import DATA_WORKER
 from workloads.models import Log, Pod, RadarFinding, Workload
 from workloads.pod_views import build_pod_view
@@ -74,7 +75,7 @@ def _diagnose_waiting(workload: Workload, user: User) -> WorkloadDiagnosis | Non
     if diagnosis_and_pod is None:
         return None
     diagnosis, pod = diagnosis_and_pod
-    if pod is None or not _has_container_failed(pod, diagnosis.container):
+    if pod is None or not _may_log_say_why(pod, diagnosis.container):
         return WorkloadDiagnosis(diagnosis, pod)
     tail = _load_tails([pod]).get(pod.name)
     clue = find_clue(tail.lines) if tail else None
@@ -86,8 +87,20 @@ def _diagnose_waiting(workload: Workload, user: User) -> WorkloadDiagnosis | Non
     return WorkloadDiagnosis(diagnosis, pod, tail.log, tail.locate_line(clue.index))
 
 
-def _has_container_failed(pod: Pod, container: str) -> bool:
-    return any(end.exit_code for end in build_pod_view(pod.data).ends if end.container == container)
+def _may_log_say_why(pod: Pod, container: str) -> bool:
+    """Return whether the log of a container that failed may say why its pod waits.
+
+    Not where it waits for something else, such as its image, or where the cluster ended it.
+    """
+    view = build_pod_view(pod.data)
+    end = next((end for end in view.ends if end.container == container and end.exit_code), None)
+    if end is None:
+        return False
+    if view.phase == "Failed":
+        return end.reason != "OOMKilled" and find_cluster_end(view, pod.data) is None
+    return any(
+        wait.container == container and wait.reason == "CrashLoopBackOff" for wait in view.waits
+    )
 
 
 def _diagnose_failure(workload: Workload) -> WorkloadDiagnosis | None:
