@@ -355,6 +355,19 @@ BY_END: Sequence[InjectedCause] = (
         logs={"master": (WATCHDOG, *ABORTED), "worker": (*TRACE, "ValueError: bad data")},
     ),
     InjectedCause(
+        "watchdog, then the shell's core dump",
+        end_pods(master=1, worker=1),
+        f"{LEAD} the program ended with exit code 1.",
+        "Look into its log",
+        "exit-code",
+        1,
+        "likely",
+        logs={
+            "master": (WATCHDOG, "run.sh: line 3: 71 Aborted (core dumped) python train.py"),
+            "worker": (*TRACE, "ValueError: bad data"),
+        },
+    ),
+    InjectedCause(
         "connection that is reset, then torchrun's -6",
         end_pods(master=1),
         "The master (rank 0) failed first: the program ended with exit code 1, because it lost its "

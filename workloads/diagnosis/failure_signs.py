@@ -271,15 +271,19 @@ SIGNS: Sequence[FailureSign] = (
         "another program has the port that it wanted",
         "Another program uses the port: let the training operator choose MASTER_PORT.",
     ),
+    # NCCL's watchdog ends a rank that lost its peers with SIGABRT, too.
+    _build_sign(
+        FailureCause.CRASH,
+        r"exitcode\s{0,4}: -6\b|aborted \(core dumped\)|fatal python error: aborted",
+        _CRASHED,
+        _CRASH_HELP,
+        aftermath=True,
+    ),
     _build_sign(
         FailureCause.CRASH,
         r"segmentation fault|fatal python error|core dumped|exitcode\s{0,4}: -(?:4|8|11)\b",
         _CRASHED,
         _CRASH_HELP,
-    ),
-    # NCCL's watchdog ends a rank that lost its peers with SIGABRT, too.
-    _build_sign(
-        FailureCause.CRASH, r"exitcode\s{0,4}: -6\b", _CRASHED, _CRASH_HELP, aftermath=True
     ),
     _build_sign(
         FailureCause.KILLED,
