@@ -42,10 +42,13 @@ def reduce_colours(png: bytes) -> bytes:
 
 def _palette(used: Counter[Rgb]) -> list[Rgb]:
     """The most used colours, leaving out what is hardly told from one of them: else shades of grey
-    take the places of a small red word.
+    take the places of a small red word. What fills a thousandth of the picture keeps its own.
     """
+    large = [
+        colour for colour, count in used.most_common(COLOURS // 2) if count * 1000 >= used.total()
+    ]
     for apart in (192, 96, 48, 0):
-        chosen: list[Rgb] = []
+        chosen = list(large)
         for colour, _ in used.most_common():
             if all(_distance(colour, each) > apart for each in chosen):
                 chosen.append(colour)
