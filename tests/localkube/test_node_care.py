@@ -131,9 +131,10 @@ def test_a_stopped_node_is_lost_and_its_work_goes_on_once_it_is_out_of_service(
 
 def test_a_stopped_node_comes_back(kubectl: Kubectl) -> None:
     node = run_job(kubectl)["job-worker-0"]
+    # Before it stops: the next pod may be there once the node is seen to be lost.
+    first = (find_pod(kubectl, "job-worker-0") or {})["metadata"]["uid"]
     kubectl("annotate", "node", node, f"{STOPPED}=true")
     eventually(lambda: list_unready(kubectl) == [node], within=180)
-    first = (find_pod(kubectl, "job-worker-0") or {})["metadata"]["uid"]
     kubectl("annotate", "node", node, f"{STOPPED}-")
     eventually(lambda: list_unready(kubectl) == [])
 
