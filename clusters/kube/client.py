@@ -379,8 +379,8 @@ class Client:
 
 def _parse_warnings(headers: Sequence[str]) -> list[str]:
     """Return the texts of Warning headers, such as `299 - "text"` (RFC 7234, section 5.5)."""
-    found = [_WARNING.match(header) for header in headers]
-    return [match[1].replace('\\"', '"') for match in found if match]
+    matches = [_WARNING.match(header) for header in headers]
+    return [match[1].replace('\\"', '"') for match in matches if match]
 
 
 def describe_path(path: str) -> str:
