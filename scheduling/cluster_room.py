@@ -295,15 +295,14 @@ class ClusterRoom:
         else:
             changed = set(self._changes[places.position :])
         places.position = len(self._changes)
+        rooms, mismatches = self.rooms, demand.mismatches
         for index in changed:
-            room = self.rooms[index]
+            room = rooms[index]
             idle = room.get_idle_count(at_once=at_once)
-            if (
-                idle >= demand.whole
-                and room.node.name not in demand.mismatches
-                and room.has_place(demand, at_once=at_once)
-            ):
+            most = 0
+            if idle >= demand.whole and room.node.name not in mismatches:
                 most = room.count_most(demand, at_once=at_once)
+            if most:
                 places.put_node(index, _rank_room(room, demand, idle), most)
             else:
                 places.remove_node(index)
@@ -350,13 +349,13 @@ def _rank_room(room: NodeRoom, demand: Demand, idle: int) -> tuple[Number, ...]:
 
     Pods without devices go to nodes without devices first, as with KAI.
     """
-    preference = demand.preferences.get(room.node.name, 0)
+    preference = demand.preferences.get(room.node.name, 0) if demand.preferences else 0
+    if demand.whole:
+        return -preference, idle
     return (-preference, *_rank_fullness(room, demand, idle))
 
 
 def _rank_fullness(room: NodeRoom, demand: Demand, idle: int) -> tuple[Number, ...]:
-    if demand.whole:
-        return (idle,)
     if demand.share is not None:
         part = room.part_of(demand) or 0
         devices = room.later.devices

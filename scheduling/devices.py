@@ -39,6 +39,9 @@ class Devices:
         The fullest that still fit come first (best fit), so that shares gather on devices that are
         shared already and whole devices stay whole; among equals the lowest index.
         """
+        if beside is None and part == self.whole:
+            idle = [index for index, free in enumerate(self.free) if free == part]
+            return tuple(idle[:count]) if len(idle) >= count else None
         fitting = sorted(
             (free, index)
             for index, free in enumerate(self.free)
@@ -55,8 +58,9 @@ class Devices:
 
         Indexes that the node no longer has are ignored: the pod that has them ends by itself.
         """
+        free, whole, change = self.free, self.whole, part * sign
         for index in indexes:
-            if index < len(self.free):
-                was_idle = self.free[index] == self.whole
-                self.free[index] -= part * sign
-                self.idle_count += (self.free[index] == self.whole) - was_idle
+            if index < len(free):
+                before = free[index]
+                free[index] = after = before - change
+                self.idle_count += (after == whole) - (before == whole)

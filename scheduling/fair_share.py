@@ -112,7 +112,8 @@ def _divide_level(
         queues.divisions[parent, resource] = division
     for name, share in zip(names, division.shares, strict=True):
         shares.setdefault(name, {})[resource] = share
-        _divide_level(queues, name, resource, share, shares, depth - 1)
+        if queues.list_children(name):
+            _divide_level(queues, name, resource, share, shares, depth - 1)
 
 
 def _build_claim(queues: Queues, name: str, resource: str, requested: Number) -> Claim:

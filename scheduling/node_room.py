@@ -83,21 +83,6 @@ class NodeRoom:
         later = self.later.devices.idle_count
         return min(self.now.devices.idle_count, later) if at_once else later
 
-    def has_place(self, demand: Demand, *, at_once: bool) -> bool:
-        """Return whether `find_devices` finds some, where enough are idle for the whole ones."""
-        if at_once and self.later is not self.now:
-            return self.find_devices(demand, at_once=at_once) is not None
-        space = self.later
-        if demand.share is None:
-            return space.has_amounts(demand)
-        part = self.part_of(demand)
-        return (
-            part is not None
-            and part <= space.devices.whole
-            and space.has_amounts(demand)
-            and space.devices.count_with_room(part) >= demand.share.devices
-        )
-
     def find_devices(self, demand: Demand, *, at_once: bool) -> tuple[int, ...] | None:
         """Return the devices for a pod, () for one that needs none, None without room for it.
 
@@ -116,18 +101,37 @@ class NodeRoom:
         return space.devices.choose_devices(count, part, beside.devices if beside else None)
 
     def count_most(self, demand: Demand, *, at_once: bool) -> int:
-        """Return a number of equal pods of which no more find room here together."""
+        """Return a number of equal pods of which no more find room here together.
+
+        It is 0 where `find_devices` finds no room for one.
+        """
+        if (
+            at_once
+            and self.later is not self.now
+            and self.find_devices(demand, at_once=at_once) is None
+        ):
+            return 0
         space = self.now if at_once else self.later
-        most = MANY if space.pods is None else space.pods
+        most: Number = MANY if space.pods is None else space.pods
+        amounts = space.amounts
         for name, amount in demand.plain:
-            most = min(most, int(space.amounts.get(name, 0) // amount))
-        if demand.whole:
-            return min(most, space.devices.idle_count // demand.whole)
+            fitting = amounts.get(name, 0) // amount
+            if fitting < most:
+                most = fitting
+        if demand.share is not None:
+            most = min(most, self._count_sharing(space.devices, demand))
+        elif demand.whole:
+            most = min(most, space.devices.idle_count // demand.whole)
+        return max(int(most), 0)
+
+    def _count_sharing(self, devices: Devices, demand: Demand) -> int:
+        """Return a number of pods with parts of devices of which no more find room on them."""
         part = self.part_of(demand)
-        if demand.share is None or part is None:
-            return most
-        parts = sum(int(free // part) for free in space.devices.free if free >= part)
-        return min(most, parts // demand.share.devices)
+        if demand.share is None or part is None or part > devices.whole:
+            return 0
+        counts = [int(free // part) for free in devices.free if free >= part]
+        # Each pod has its parts on different devices.
+        return sum(counts) // demand.share.devices if len(counts) >= demand.share.devices else 0
 
     def occupy(self, demand: Demand, devices: Sequence[int], sign: int = 1) -> None:
         """Count a pod that runs here or starts now; with `sign` -1 take that back."""

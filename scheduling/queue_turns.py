@@ -1,15 +1,23 @@
 """Whose turn it is: a heap of candidates for each queue, and the tree that chooses among them."""
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from scheduling.gangs import Candidate
 from scheduling.queues import Queues, Shares, Turn
 from scheduling.state import Amounts, Number, Queue
 
 SumCharges = Callable[[Candidate], Amounts]
-Entry = tuple[tuple[int, int, float, int, str], Candidate, Amounts]
-"""The order of a candidate in its queue, and what its queue would be charged for it."""
+
+
+class Entry(NamedTuple):
+    """A candidate in its queue."""
+
+    order: tuple[int, int, float, int, str]
+    candidate: Candidate
+    charges: Amounts
+    """What its queue would be charged for it."""
 
 
 class QueueTurns:
@@ -32,10 +40,15 @@ class QueueTurns:
 
     def fill(self, candidates: Iterable[Candidate]) -> None:
         """Take over all candidates, whose queues can all be used."""
+        entries: dict[str, list[Entry]] = {}
         for candidate in candidates:
-            heap = self._heaps.setdefault(candidate.gang.queue, [])
-            heap.append(self._build_entry(candidate))
-        for heap in self._heaps.values():
+            entries.setdefault(candidate.gang.queue, []).append(self._build_entry(candidate))
+        self.fill_queues(entries.items())
+
+    def fill_queues(self, queues: Iterable[tuple[str, Sequence[Entry]]]) -> None:
+        """Take over all entries, by the queue, each of which can be used."""
+        for name, entries in queues:
+            heap = self._heaps[name] = list(entries)
             heapq.heapify(heap)
         self._refresh_all()
 
@@ -44,12 +57,15 @@ class QueueTurns:
 
         `kept_keys` are the keys of the gangs of all others.
         """
-        for heap in self._heaps.values():
-            entries = {entry[1].gang.key: entry for entry in sorted(heap)}
-            wishes = [(candidate, wanted) for _, candidate, wanted in entries.values()]
-            heap[:] = [entries[each.gang.key] for each in list_deciding(wishes, kept_keys)]
+        for leaf, heap in self._heaps.items():
+            if not heap:
+                continue
+            first = heap[0]
+            entries = {entry.candidate.gang.key: entry for entry in sorted(heap)}
+            heap[:] = list_deciding(entries.values(), kept_keys)
             heapq.heapify(heap)
-        self._refresh_all()
+            if not heap or heap[0] is not first:
+                self.refresh(leaf)
 
     def push(self, candidate: Candidate) -> None:
         heap = self._heaps.setdefault(candidate.gang.queue, [])
@@ -60,7 +76,7 @@ class QueueTurns:
         leaf = self._firsts.get("")
         if leaf is None:
             return None
-        return heapq.heappop(self._heaps[leaf])[1]
+        return heapq.heappop(self._heaps[leaf]).candidate
 
     def pop_behind(self, refused: Candidate) -> Candidate | None:
         """Return who is behind a refused candidate, where its turn comes at once.
@@ -69,11 +85,11 @@ class QueueTurns:
         is equally the older goes first. Else None, and `refresh` must follow.
         """
         heap = self._heaps[refused.gang.queue]
-        if not heap or heap[0][1].gang.created_at > refused.gang.created_at:
+        if not heap or heap[0].candidate.gang.created_at > refused.gang.created_at:
             return None
         most = self._sum_charges(refused)
-        if all(amount <= most.get(name, 0) for name, amount in heap[0][2].items()):
-            return heapq.heappop(heap)[1]
+        if _is_covered(heap[0].charges, most):
+            return heapq.heappop(heap).candidate
         return None
 
     def refresh(self, leaf: str) -> None:
@@ -93,7 +109,7 @@ class QueueTurns:
         self._refresh_root()
 
     def _build_entry(self, candidate: Candidate) -> Entry:
-        return candidate.order, candidate, self._sum_charges(candidate)
+        return Entry(candidate.order, candidate, self._sum_charges(candidate))
 
     def _refresh_queue(self, queue: Queue) -> None:
         """Compute the key of a queue again, of whose children all have theirs."""
@@ -104,8 +120,8 @@ class QueueTurns:
             siblings.pop(name, None)
             self._firsts.pop(name, None)
             return
-        _, candidate, wanted = self._heaps[first][0]
-        turn = self._queues.compute_turn(queue, wanted, self._fair_shares.get(name, {}))
+        _, candidate, charges = self._heaps[first][0]
+        turn = self._queues.compute_turn(queue, charges, self._fair_shares.get(name, {}))
         siblings[name] = turn, candidate.gang.created_at, name
         self._firsts[name] = first
 
@@ -125,10 +141,8 @@ class QueueTurns:
         return self._firsts[min(keys, key=keys.__getitem__)] if keys else None
 
 
-def list_deciding(
-    wishes: Iterable[tuple[Candidate, Amounts]], kept_keys: Collection[str]
-) -> Iterator[Candidate]:
-    """Yield those of a queue who decide whose turn it is, of candidates with what each wants.
+def list_deciding(entries: Iterable[Entry], kept_keys: Collection[str]) -> Iterator[Entry]:
+    """Yield those of a queue who decide whose turn it is, of all in their order.
 
     These are those whose gangs are kept, and of others who want more than anybody before them: a
     queue's turn comes by what its first candidate wants, and among equals by its age. Whoever wants
@@ -137,25 +151,34 @@ def list_deciding(
     is lost all the same, where queues are equal in all else.
     """
     most: dict[str, Number] = {}
-    youngest: Candidate | None = None
-    youngest_of_most: Candidate | None = None
-    for candidate, wanted in wishes:
-        if candidate.gang.key in kept_keys:
+    youngest: Entry | None = None
+    youngest_of_most: Entry | None = None
+    for entry in entries:
+        charges = entry.charges
+        if entry.candidate.gang.key in kept_keys:
             if youngest_of_most is not None:
                 yield youngest_of_most
             if youngest is not None and youngest is not youngest_of_most:
                 yield youngest
             most, youngest, youngest_of_most = {}, None, None
-        elif all(amount <= most.get(name, 0) for name, amount in wanted.items()):
-            if _is_younger(candidate, youngest):
-                youngest = candidate
-            if wanted == most and _is_younger(candidate, youngest_of_most):
-                youngest_of_most = candidate
+        elif _is_covered(charges, most):
+            if _is_younger(entry, youngest):
+                youngest = entry
+            if charges == most and _is_younger(entry, youngest_of_most):
+                youngest_of_most = entry
             continue
         else:
-            most |= {name: amount for name, amount in wanted.items() if amount > most.get(name, 0)}
-        yield candidate
+            most |= {name: amount for name, amount in charges.items() if amount > most.get(name, 0)}
+        yield entry
 
 
-def _is_younger(candidate: Candidate, other: Candidate | None) -> bool:
-    return other is None or candidate.gang.created_at > other.gang.created_at
+def _is_covered(charges: Amounts, most: Amounts) -> bool:
+    """Return whether charges are no more than that."""
+    for name, amount in charges.items():  # noqa: SIM110 - asked often
+        if amount > most.get(name, 0):
+            return False
+    return True
+
+
+def _is_younger(entry: Entry, other: Entry | None) -> bool:
+    return other is None or entry.candidate.gang.created_at > other.candidate.gang.created_at

@@ -13,7 +13,7 @@ from scheduling.decision import Action, Refusal
 from scheduling.gangs import SURPLUS_PODS, Candidate, GangBook
 from scheduling.giving_way import ACTIONS, GivingWay
 from scheduling.node_shortages import CountPlaced
-from scheduling.queue_turns import QueueTurns, list_deciding
+from scheduling.queue_turns import Entry, QueueTurns, list_deciding
 from scheduling.queues import Queues
 from scheduling.reclaim_rules import ReclaimRules
 from scheduling.refusals import NO_ROOM
@@ -22,7 +22,7 @@ from scheduling.search_bounds import SearchBounds
 from scheduling.shapes import ShapeCounts, ShapeTable
 from scheduling.shortages import ShortageReports
 from scheduling.state import Amounts, PodShape, Preemptibility
-from simulation.lines import Demands, Head, Line, Lines, list_wishes
+from simulation.lines import Demands, Head, Line, Lines, list_entries
 
 NOWHERE = Refusal(NO_ROOM, "", "")
 
@@ -143,12 +143,12 @@ class LinePass(SchedulingPass):
 
         Until nobody is left for whom there may be room, or who may take it from others.
         """
-        candidates, hopeful = self._list_candidates(takers)
+        entries, hopeful = self._list_entries(takers)
         behind: dict[str, Iterator[GangBook]] = {}
         if not (hopeful or takers or self._plan.is_thorough):
             return
         turns = QueueTurns(self.state.queues, self.fair_shares, self._sum_candidate)
-        turns.fill(candidates)
+        turns.fill_queues(entries)
         missing, wanting = set(takers), set(takers)
         is_thorough = self._plan.is_thorough
         pops = placed = 0
@@ -195,33 +195,33 @@ class LinePass(SchedulingPass):
             return False
         return self.place_candidate(candidate)
 
-    def _list_candidates(
+    def _list_entries(
         self, takers: Mapping[str, Line]
-    ) -> tuple[Sequence[Candidate], dict[str, Demands]]:
+    ) -> tuple[Sequence[tuple[str, Sequence[Entry]]], dict[str, Demands]]:
         """Return whose turn has to be found, and what those want for whom there may be room."""
         hopeful: dict[str, Demands] = {}
         queues = list(self._list_queues())
         kept_keys: dict[str, set[str]] = {}
         for name, heads in queues:
-            for candidate, line in heads:
-                key = candidate.gang.key
+            for entry, line in heads:
+                key = entry.candidate.gang.key
                 if self._may_fit_any(line.demands):
                     hopeful[key] = line.demands
                 elif key not in takers:
                     continue
                 kept_keys.setdefault(name, set()).add(key)
         if self._plan.is_thorough:
-            return [candidate for _, heads in queues for candidate, _ in heads], hopeful
+            return [(name, list(list_entries(heads))) for name, heads in queues], hopeful
         if len(kept_keys) < 2:
             # Nobody else's turn matters.
             queues = [(name, heads) for name, heads in queues if name in kept_keys]
-        candidates: list[Candidate] = []
-        for name, heads in queues:
-            if name in kept_keys:
-                candidates += list_deciding(list_wishes(heads), kept_keys[name])
-            else:
-                candidates += self._lines.list_deciding(name)
-        return candidates, hopeful
+        entries = [
+            (name, list(list_deciding(list_entries(heads), kept_keys[name])))
+            if name in kept_keys
+            else (name, self._lines.list_deciding(name))
+            for name, heads in queues
+        ]
+        return entries, hopeful
 
     def _list_queues(self) -> Iterator[tuple[str, Sequence[Head]]]:
         return self._lines.list_queues(self._find_usable, self.state.shapes)
@@ -234,9 +234,9 @@ class LinePass(SchedulingPass):
         behind = self._lines.take_head(gang)
         if behind is not None:
             shapes = self.state.shapes
-            following = self._lines.find_candidate(*behind, self._find_usable, shapes)
-            if following is not None:
-                yield following
+            entry = self._lines.find_entry(*behind, self._find_usable, shapes)
+            if entry is not None:
+                yield entry.candidate
 
     def _find_follower(
         self, behind: dict[str, Iterator[GangBook]], gang: GangBook
@@ -284,11 +284,11 @@ class LinePass(SchedulingPass):
         for name, heads in self._list_queues():
             if not is_due and not claims.is_within_own(name):
                 continue
-            for candidate, line in heads:
-                head = candidate.gang
+            for entry, line in heads:
+                head = entry.candidate.gang
                 if not is_due and vain_until.get(head.key, 0.0) > now:
                     continue
-                if claims.allow(name, line.wanted) or (
+                if claims.allow(name, entry.charges) or (
                     is_due
                     and any(giving_way.may_preempt(head, each) for each in line.demands.values())
                 ):
@@ -299,10 +299,11 @@ class LinePass(SchedulingPass):
         """Note those for whom others may move, by what room is left after all were placed."""
         refused = {candidate.gang.key for candidate in self.refused}
         movers = [
-            candidate
+            entry.candidate
             for _, heads in self._list_queues()
-            for candidate, line in heads
-            if candidate.gang.key not in refused and self._may_move_others(line, candidate)
+            for entry, line in heads
+            if entry.candidate.gang.key not in refused
+            and self._may_move_others(line, entry.candidate)
         ]
         turns = QueueTurns(self.state.queues, self.fair_shares, self._sum_candidate)
         turns.fill(movers)

@@ -8,36 +8,34 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from scheduling.gangs import Candidate, GangBook
-from scheduling.queue_turns import list_deciding
+from scheduling.queue_turns import Entry, list_deciding
 from scheduling.shapes import ShapeCounts, ShapeTable, count_shapes
-from scheduling.state import Amounts, PodShape, Preemptibility
+from scheduling.state import PodShape, Preemptibility
 
 LineKey = tuple[
     str, int, Preemptibility, int, int, float, bool, frozenset[tuple[PodShape, int]], float | None
 ]
 DemandKey = frozenset[tuple[PodShape, int]]
 Demands = Mapping[DemandKey, ShapeCounts]
-Entry = tuple[tuple[int, float, int, str], GangBook]
+LineEntry = tuple[tuple[int, float, int, str], GangBook]
 FindCandidate = Callable[[GangBook], Candidate | None]
 
 
 class Line:
     """Gangs that want the same in the same queue, in the order of the queue."""
 
-    __slots__ = ("candidate", "demands", "entries", "key", "wanted")
+    __slots__ = ("demands", "entries", "entry", "key")
 
     def __init__(self, key: LineKey) -> None:
         self.key = key
-        self.entries: list[Entry] = []
+        self.entries: list[LineEntry] = []
         self.demands: Demands = {}
         """What the sets of pods want, one of which has to find room; {} until it is known."""
-        self.wanted: Amounts = {}
-        """What its queue would be charged for the first set of pods."""
-        self.candidate: Candidate | None = None
+        self.entry: Entry | None = None
         """The next pods of the head, as they were found last."""
 
 
-Head = tuple[Candidate, Line]
+Head = tuple[Entry, Line]
 """The next pods of the first gang of a line."""
 
 
@@ -50,7 +48,7 @@ class QueueLines:
         self.lines: dict[LineKey, Line] = {}
         self.heads: Sequence[Head] | None = None
         """The heads that can be tried, in order; None when they have to be found anew."""
-        self.deciding: Sequence[Candidate] | None = None
+        self.deciding: Sequence[Entry] | None = None
         """Those of them who decide whose turn it is, where all are refused."""
 
     def forget_heads(self) -> None:
@@ -101,11 +99,11 @@ class Lines:
             if queue.heads:
                 yield name, queue.heads
 
-    def list_deciding(self, name: str) -> Sequence[Candidate]:
+    def list_deciding(self, name: str) -> Sequence[Entry]:
         """Return who decides when the turn of a queue comes, of which all are refused."""
         queue = self._queues[name]
         if queue.deciding is None:
-            queue.deciding = list(list_deciding(list_wishes(queue.heads or ()), ()))
+            queue.deciding = list(list_deciding(list_entries(queue.heads or ()), ()))
         return queue.deciding
 
     def _find_heads(
@@ -113,21 +111,23 @@ class Lines:
     ) -> Iterator[Head]:
         for line in list(queue.lines.values()):
             head = self.find_head(line)
-            candidate = head and self.find_candidate(line, head, find, shapes)
-            if candidate:
-                yield candidate, line
+            entry = head and self.find_entry(line, head, find, shapes)
+            if entry:
+                yield entry, line
 
-    def find_candidate(
+    def find_entry(
         self, line: Line, head: GangBook, find: FindCandidate, shapes: ShapeTable
-    ) -> Candidate | None:
+    ) -> Entry | None:
         """Return the next pods of the head, as they were found before if it is still the head."""
-        candidate = line.candidate
-        if candidate is None or candidate.gang is not head or head.sorted_waiting is None:
-            candidate = line.candidate = find(head)
+        entry = line.entry
+        if entry is None or entry.candidate.gang is not head or head.sorted_waiting is None:
+            entry = line.entry = None
+            candidate = find(head)
             if candidate is not None:
                 line.demands = self.find_demands(candidate)
-                line.wanted = shapes.sum_charges(candidate.pod_sets[0].counts)
-        return candidate
+                charges = shapes.sum_charges(candidate.pod_sets[0].counts)
+                entry = line.entry = Entry(candidate.order, candidate, charges)
+        return entry
 
     def find_demands(self, candidate: Candidate) -> Demands:
         """Return what the sets of pods want; one object for all that want the same."""
@@ -166,9 +166,9 @@ class Lines:
         return None
 
 
-def list_wishes(heads: Iterable[Head]) -> Iterator[tuple[Candidate, Amounts]]:
-    """Yield the heads with what their queues would be charged for them."""
-    return ((candidate, line.wanted) for candidate, line in heads)
+def list_entries(heads: Iterable[Head]) -> Iterable[Entry]:
+    """Return the heads without their lines."""
+    return (entry for entry, _ in heads)
 
 
 def build_line_key(book: GangBook) -> LineKey:
