@@ -3,8 +3,8 @@
 import pickle
 import sys
 
-from simulation.drawing import count_processors
 from simulation.forecasting import forecast_starts
+from simulation.forks import count_processors
 from simulation.questions import read_question
 
 DRAWING_SHARE = 0.5

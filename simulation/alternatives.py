@@ -6,7 +6,7 @@ starts comes of the alternative alone.
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -23,15 +23,17 @@ from simulation.arrivals import (
     list_arrivals,
 )
 from simulation.forecasts import INTERVAL, LEAST_STARTS, Outlook, find_quantile
+from simulation.forks import WORTH_SECONDS
 from simulation.never import find_never
 from simulation.playing import (
     COARSEST,
     MOST_BLOCKERS,
-    Draw,
+    THOROUGH,
     Player,
     Precision,
     choose_precision,
 )
+from simulation.races import Finish, Race, Runner
 from simulation.run_lengths import RunLengths
 from simulation.world import World, build_scaled_world, scale_state
 
@@ -40,10 +42,7 @@ FIRST_DRAWS = 3
 """Draws of all alternatives; those that were never sooner in them are given up."""
 MOST_FOLLOWED = 5
 """Alternatives that are played on after them, those that start soonest."""
-FIRST_STAGE = 60.0
-STAGE_FACTOR = 2.0
-"""All are played side by side, for so many seconds at first, then each time for so much longer."""
-QUICKEST = Precision(False, 0.1, 0.5)
+QUICKEST = Precision(False, 0.1, 0.5, 60.0)
 """How closely the largest clusters are played, where somebody looks on."""
 
 
@@ -79,18 +78,11 @@ class AlternativeStart:
 class _Track:
     """One alternative, or the gang as it is, with what its draws have shown."""
 
-    alternative: Alternative
-    world: World
-    is_base: bool
-    """Whether it is the gang as it is."""
+    runner: Runner
     starts: list[float | None] = field(default_factory=list)
     sooner: int = 0
     is_endless: bool = False
     blockers: dict[str, None] = field(default_factory=dict)
-
-    @property
-    def gang_key(self) -> str:
-        return self.alternative.gang.key
 
     @property
     def is_at_once(self) -> bool:
@@ -102,18 +94,16 @@ class _Track:
         likely = find_quantile(self.starts, 0.5)
         return math.inf if likely is None else likely
 
-    def note(self, outcome: "_Outcome") -> AlternativeStart:
+    def note(self, finish: Finish) -> AlternativeStart:
         """Take in what one draw has shown, and return what all of them say."""
-        self.starts.append(outcome.start)
-        self.sooner += outcome.is_sooner
-        self.is_endless = self.is_endless or self.gang_key in outcome.draw.endless
-        if self.is_base:
-            self.blockers |= dict.fromkeys(outcome.draw.blockers.get(self.gang_key, ()))
-            self.blockers |= dict.fromkeys(outcome.draw.holders)
+        self.starts.append(finish.start)
+        self.sooner += finish.is_sooner
+        self.is_endless = self.is_endless or finish.is_endless
+        self.blockers |= dict.fromkeys(finish.blockers)
         return self._summarize()
 
     def _summarize(self) -> AlternativeStart:
-        key, draws = self.alternative.key, len(self.starts)
+        key, draws = self.runner.key, len(self.starts)
         blockers = list(self.blockers)[:MOST_BLOCKERS]
         started = sum(start is not None for start in self.starts)
         likely = find_quantile(self.starts, 0.5)
@@ -132,19 +122,6 @@ class _Track:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """When the gang of a track started in one draw.
-
-    It is the start of the gang as it is where it was not sooner.
-    """
-
-    track: _Track
-    start: float | None
-    is_sooner: bool
-    draw: Draw
-
-
 def play_alternatives(
     state: ClusterState,
     lengths: Mapping[str, RunLengths],
@@ -154,12 +131,14 @@ def play_alternatives(
     horizon: float,
     most_seconds: float,
     past: Past = NOTHING_PAST,
+    processes: int = 1,
 ) -> Iterator[AlternativeStart]:
     """Yield when a gang would start, the soonest first, and again as more draws tell more.
 
     The first alternative is the gang as it is; no other is played beyond its start, and of those
     that are never sooner nothing is yielded. After `most_seconds` nothing more is. What was
-    submitted in the past is taken to come again.
+    submitted in the past is taken to come again. Where a draw takes long, it is played by so many
+    processes.
     """
     end = time.monotonic() + most_seconds
     known_lengths = {key: each for key, each in lengths.items() if each.is_known}
@@ -167,23 +146,30 @@ def play_alternatives(
     known_lengths |= find_arrival_lengths(past, known_lengths)
     tracks: list[_Track] = []
     for track in _build_tracks(state, alternatives, arrivals, past.since):
-        if not find_never(replace(track.world, books=track.world.books[-1:])):
+        world = track.runner.world
+        if not find_never(replace(world, books=world.books[-1:])):
             tracks.append(track)
-        elif track.is_base:
-            yield AlternativeStart(track.alternative.key, Outlook.NEVER, 0)
+        elif track.runner.is_base:
+            yield AlternativeStart(track.runner.key, Outlook.NEVER, 0)
     precision = _choose_precision(tracks)
+    is_long = precision == QUICKEST
     for number in range(MOST_DRAWS):
-        race = _Race(tracks, partial(_build_player, known_lengths, f"{seed} {number}", precision))
-        outcomes: Iterable[_Outcome] = race.run(horizon, end)
+        began = time.monotonic()
+        by_key = {track.runner.key: track for track in tracks}
+        build = partial(_build_player, known_lengths, f"{seed} {number}", precision)
+        race = Race([track.runner for track in tracks], build, horizon, end)
+        finishes: Iterable[Finish] = race.run(processes if is_long else 1)
         if number:
             # A draw that is cut off has those alone that start soon: it would not be like others.
-            outcomes = list(outcomes)
+            finishes = list(finishes)
             if race.is_cut:
                 return
-        for outcome in outcomes:
-            answer = outcome.track.note(outcome)
-            if outcome.track.is_base or outcome.track.sooner:
+        for finish in finishes:
+            track = by_key[finish.key]
+            answer = track.note(finish)
+            if track.runner.is_base or track.sooner:
                 yield answer
+        is_long = is_long or time.monotonic() - began >= WORTH_SECONDS
         tracks = _choose_followed(tracks, number + 1)
         if race.is_cut or not tracks:
             return
@@ -197,10 +183,10 @@ def _build_player(
 
 def _choose_followed(tracks: Sequence[_Track], draws: int) -> list[_Track]:
     """Return what is played on after so many draws: what may still turn out otherwise."""
-    base = [track for track in tracks if track.is_base]
+    base = [track for track in tracks if track.runner.is_base]
     if any(track.is_at_once for track in base):
         return []
-    others = [track for track in tracks if not track.is_base]
+    others = [track for track in tracks if not track.runner.is_base]
     if draws >= FIRST_DRAWS:
         others = [track for track in others if track.sooner]
         others.sort(key=_Track.get_likely)
@@ -209,63 +195,13 @@ def _choose_followed(tracks: Sequence[_Track], draws: int) -> list[_Track]:
 
 
 def _choose_precision(tracks: Sequence[_Track]) -> Precision:
-    books = tracks[0].world.books if tracks else ()
-    waiting = sum(book.waits_for_minimum for book in books)
-    arrivals = count_daily_arrivals(tracks[0].world) if tracks else 0
-    chosen = choose_precision(waiting, len(books) - waiting + arrivals)
+    if not tracks:
+        return THOROUGH
+    world = tracks[0].runner.world
+    waiting = sum(book.waits_for_minimum for book in world.books)
+    others = len(world.books) - waiting + count_daily_arrivals(world)
+    chosen = choose_precision(waiting, others)
     return QUICKEST if chosen == COARSEST else chosen
-
-
-class _Race:
-    """One draw of some alternatives, played side by side up to the start of the gang as it is."""
-
-    def __init__(self, tracks: Sequence[_Track], build: Callable[[World], Player]) -> None:
-        self._open = list(tracks)
-        self._build = build
-        self._players: dict[str, Player] = {}
-        self._bound: float | None = None
-        """When the gang starts as it is."""
-        self.is_cut = False
-        """Whether its time was over before all was known."""
-
-    def run(self, horizon: float, end: float) -> Iterator[_Outcome]:
-        """Yield what comes of each, the soonest first; of the gang alone if it starts at once."""
-        stage = 0.0
-        while self._open:
-            for track in list(self._open):
-                if time.monotonic() >= end:
-                    self.is_cut = True
-                    return
-                if self._bound == 0.0:
-                    return
-                outcome = self._advance(track, stage, horizon)
-                if outcome is not None:
-                    self._open.remove(track)
-                    yield outcome
-            stage = min(horizon, max(FIRST_STAGE, stage * STAGE_FACTOR))
-
-    def _advance(self, track: _Track, stage: float, horizon: float) -> _Outcome | None:
-        """Play one on; return what came of it, or None while that is open."""
-        key, bound = track.alternative.key, self._bound
-        player = self._players.get(key)
-        if player is None:
-            player = self._players[key] = self._build(track.world)
-            player.begin([track.gang_key])
-        last = horizon if bound is None else bound
-        has_started = player.advance(min(stage, last))
-        if not has_started and stage < last:
-            return None
-        # Players of large clusters are large.
-        del self._players[key]
-        if not has_started:
-            if track.is_base:
-                player.find_endless()
-            return _Outcome(track, bound, False, player.draw)
-        start = player.draw.starts[track.gang_key]
-        if track.is_base:
-            self._bound = start
-        is_sooner = not track.is_base and (bound is None or start < bound)
-        return _Outcome(track, start, is_sooner, player.draw)
 
 
 def _build_tracks(
@@ -301,7 +237,8 @@ def _build_tracks(
         changed = [next(queues) for _ in alternative.queues]
         book = build_gang_book(gang, unify)
         world = _vary_world(base, book, alternative.ended, changed)
-        yield _Track(alternative, world, is_base=alternative is alternatives[0])
+        is_base = alternative is alternatives[0]
+        yield _Track(Runner(alternative.key, gang.key, world, is_base))
 
 
 def _vary_world(base: World, book: GangBook, ended: str, changed: Sequence[Queue]) -> World:

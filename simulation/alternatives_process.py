@@ -6,6 +6,7 @@ from multiprocessing.connection import Connection
 
 from simulation.alternatives import play_alternatives
 from simulation.forecasting import HORIZON
+from simulation.forks import count_processors
 from simulation.questions import read_question
 
 KEPT_SHARE = 0.15
@@ -33,6 +34,7 @@ def main() -> None:
                 horizon=HORIZON,
                 most_seconds=most_seconds,
                 past=past,
+                processes=count_processors(),
             ):
                 answers.send(answer)
         answers.send(None)

@@ -1,29 +1,18 @@
 """The draws of one forecast, one after the other or in processes side by side."""
 
-import ctypes
 import itertools
 import math
 import multiprocessing
-import os
-import signal
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 from simulation.arrivals import draw_arrivals
+from simulation.forks import WORTH_SECONDS, begin_fork, get_seconds_left
 from simulation.playing import Draw, Player, Precision
 from simulation.run_lengths import RunLengths
 from simulation.world import World
-
-MOST_PROCESSES = 4
-WORTH_SECONDS = 0.1
-"""How long a draw takes where processes are worth their start."""
-PROCESSOR_BOUND = Path("/sys/fs/cgroup/cpu.max")
-"""How many processors a container has: microseconds in a period, or `max` (cgroups, version 2)."""
-_DIE_WITH_PARENT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,25 +60,12 @@ def iterate_draws(drawing: Drawing, at_once: int, *, processes: int = 1) -> Iter
 
 def _play_side_by_side(drawing: Drawing, at_once: int, processes: int) -> Iterator[Draw | None]:
     """Yield all draws but the first."""
-    seconds, _ = signal.getitimer(signal.ITIMER_REAL)
     fork = multiprocessing.get_context("fork")
     # Nothing of what they start with is sent: it is in the memory that is forked.
-    with ProcessPoolExecutor(processes, fork, _begin_process, (drawing, seconds)) as pool:
+    start = (drawing, get_seconds_left())
+    with ProcessPoolExecutor(processes, fork, _begin_process, start) as pool:
         for first in itertools.count(0, at_once):
             yield from pool.map(_play_draw, range(max(1, first), first + at_once))
-
-
-def count_processors() -> int:
-    """Return how many processors there are to play on, a few at most."""
-    usable = getattr(os, "sched_getaffinity", None)
-    count = len(usable(0)) if usable else os.cpu_count() or 1
-    try:
-        quota, period = PROCESSOR_BOUND.read_text().split()
-    except (OSError, ValueError):
-        quota = "max"
-    if quota != "max":
-        count = min(count, math.ceil(int(quota) / int(period)))
-    return max(1, min(count, MOST_PROCESSES))
 
 
 _drawings: list[Drawing] = []
@@ -99,13 +75,7 @@ _drawings: list[Drawing] = []
 def _begin_process(drawing: Drawing, seconds: float) -> None:
     """Take over what is to be played, to the end of the parent at most."""
     _drawings.append(drawing)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    # Who asked the parent reads its output until nobody holds that any more.
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
+    begin_fork(seconds)
 
 
 def _play_draw(number: int) -> Draw | None:

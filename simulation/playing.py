@@ -13,7 +13,6 @@ from simulation.never import fits_alone
 from simulation.run_lengths import RunLengths
 from simulation.world import World
 
-MERGED_SECONDS = 1.0
 ROUNDING_SECONDS = 0.001
 
 MOST_PASSES = 6
@@ -31,11 +30,13 @@ class Precision:
     """Ends within this share of the time since now are one moment; 0 plays each by itself."""
     patience: float = 0.3
     """For which share of the time since now it is not searched again in vain, unless thorough."""
+    merged_seconds: float = 1.0
+    """Ends within so many seconds are one moment, too, as soon after now as it may be."""
 
 
 THOROUGH = Precision(True, 0.005)
 COARSE = Precision(False, 0.01)
-COARSEST = Precision(False, 0.05)
+COARSEST = Precision(False, 0.05, merged_seconds=30.0)
 
 
 def choose_precision(waiting: int, others: int) -> Precision:
@@ -78,7 +79,7 @@ class Player:
         self._world = world
         self._lengths = lengths
         self._seed = seed
-        self._merged_share = precision.merged_share
+        self._precision = precision
         begin = world.state.now
         self._plan = Plan(
             begin,
@@ -189,9 +190,8 @@ class Player:
 
     def _play_moment(self, first: float) -> None:
         """Go on to the next moment: end the runs that end then, and let those come who do."""
-        last = max(first, self._now + max(MERGED_SECONDS, self._merged_share * self._now))
-        if not self._merged_share:
-            last = first
+        share, seconds = self._precision.merged_share, self._precision.merged_seconds
+        last = max(first, self._now + max(seconds, share * self._now)) if share else first
         self._play_between(first, last)
 
     def _play_between(self, first: float, last: float) -> None:

@@ -13,7 +13,7 @@ from figures import Aim, Figures
 from benchmarks.forecasting.speed import draw_lengths
 from benchmarks.scheduling import Scene, make_scene
 from simulation import Outlook, StartForecast, forecast_starts
-from simulation.drawing import count_processors
+from simulation.forks import count_processors
 from simulation.playing import COARSE, COARSEST, THOROUGH, Precision
 
 SCENE = Scene(20, 100, False)

@@ -20,7 +20,7 @@ from benchmarks.scheduling import Scene, make_scene
 from scheduling import ClusterState, Gang, decide
 from simulation import Past, RunLengths, forecast_starts
 from simulation.alternatives import Alternative
-from simulation.drawing import count_processors
+from simulation.forks import count_processors
 
 SCENES = ((Scene(100, 500, False), Aim(5.0)), (Scene(500, 5000, False), Aim(60.0)))
 NAIVE_ENDS = 3

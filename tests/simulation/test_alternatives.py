@@ -1,12 +1,18 @@
 """What would help one gang: which alternatives start sooner, and in which order they are told."""
 
-from collections.abc import Mapping, Sequence
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+
+import pytest
 
 from scheduling import GPU, Bound, ClusterState, Gang
 from simulation import Outlook, RunLengths
 from simulation.alternatives import Alternative, AlternativeStart, play_alternatives
 from tests.scheduling.builders import NOW, make_gang, make_node, make_queue, make_state
+from tests.simulation.test_forecasting import make_busy_world
 
 HOUR = 3600.0
 
@@ -119,8 +125,87 @@ def test_what_never_starts_and_what_waits_for_an_unknown_end_say_so() -> None:
     assert "huge" not in found
     never = play(state, {}, [Alternative("base", huge), Alternative("smaller", gang)])
     assert (never[0].key, never[0].outlook) == ("base", Outlook.NEVER)
+    ends = {"runs": runs(2 * HOUR)}
+    never = play(state, ends, [Alternative("base", huge), Alternative("one", gang)])
+    assert (never[-1].key, never[-1].likely, never[-1].sooner_share) == ("one", HOUR, 1.0)
 
 
 def test_what_is_not_known_in_time_is_not_told() -> None:
     state, lengths, gang = make_wait()
     assert play(state, lengths, [Alternative("base", gang)], most_seconds=0.0) == []
+
+
+# Not in the process of the tests, which has threads.
+PLAY_SIDE_BY_SIDE = """
+import pickle, sys
+from tests.simulation.test_alternatives import play_busy_world
+
+sys.stdout.buffer.write(pickle.dumps(play_busy_world(processes=3)))
+"""
+
+PLAY_AND_KILL = """
+import os, signal, time
+from pathlib import Path
+from tests.simulation.test_alternatives import iterate_busy_world
+
+answers = iterate_busy_world(processes=2)
+print(next(answers).key)
+pid = os.getpid()
+children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+for child in children:
+    os.kill(int(child), signal.SIGKILL)
+try:
+    list(answers)
+except EOFError:
+    print(len(children), "killed")
+"""
+
+
+def iterate_busy_world(processes: int) -> Iterator[AlternativeStart]:
+    """Play so many that wait that draws are as coarse as they get."""
+    state, lengths = make_busy_world(3, nodes=3, waiting=400)
+    gang = next(gang for gang in state.gangs if gang.key == "g83")
+    alternatives = [
+        Alternative("base", gang),
+        *(Alternative(f"priority {each}", replace(gang, priority=each)) for each in (75, 100)),
+        *(
+            Alternative(f"end of {each.key}", gang, ended=each.key)
+            for each in [each for each in state.gangs if each.pods[0].node][:4]
+        ),
+    ]
+    return play_alternatives(
+        state,
+        lengths,
+        alternatives,
+        seed=1,
+        horizon=2 * HOUR,
+        most_seconds=600,
+        processes=processes,
+    )
+
+
+def play_busy_world(processes: int) -> Mapping[str, AlternativeStart]:
+    """Return the answers after the first draws, by their keys."""
+    answers: dict[str, AlternativeStart] = {}
+    for answer in iterate_busy_world(processes):
+        if answer.draws > 2:
+            break
+        answers[answer.key] = answer
+    return answers
+
+
+def test_alternatives_side_by_side_are_those_played_in_one_process() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-c", PLAY_SIDE_BY_SIDE], check=True, capture_output=True
+    ).stdout
+    together = pickle.loads(answer)
+    assert together == play_busy_world(processes=1)
+    assert len(together) > 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are read from /proc")
+def test_an_answer_that_is_lost_is_no_answer() -> None:
+    text = subprocess.run(
+        [sys.executable, "-c", PLAY_AND_KILL], check=True, capture_output=True, text=True
+    ).stdout
+    assert text.splitlines()[1:] == ["2 killed"]

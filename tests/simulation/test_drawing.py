@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from simulation import drawing, forecast_starts
+from simulation import forecast_starts, forks
 from tests.simulation.test_forecasting import make_busy_world
 
 # Not in the process of the tests, which has threads.
@@ -86,11 +86,11 @@ def test_a_container_has_as_many_processors_as_it_may_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound = tmp_path / "cpu.max"
-    monkeypatch.setattr(drawing, "PROCESSOR_BOUND", bound)
+    monkeypatch.setattr(forks, "PROCESSOR_BOUND", bound)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64))
     counts = []
     for text in ("max 100000", "50000 100000", "250000 100000", "nonsense"):
         bound.write_text(text)
-        counts.append(drawing.count_processors())
+        counts.append(forks.count_processors())
     bound.unlink()
-    assert [*counts, drawing.count_processors()] == [4, 1, 3, 4, 4]
+    assert [*counts, forks.count_processors()] == [4, 1, 3, 4, 4]
