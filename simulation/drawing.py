@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from simulation.arrivals import draw_arrivals
 from simulation.forks import WORTH_SECONDS, begin_fork, get_seconds_left
-from simulation.playing import Draw, Player, Precision
+from simulation.playing import COARSEST, Draw, Player, Precision
 from simulation.run_lengths import RunLengths
 from simulation.world import World
 
@@ -44,28 +44,33 @@ def iterate_draws(drawing: Drawing, at_once: int, *, processes: int = 1) -> Iter
     Where one takes long, so many `at_once` are given to `processes` side by side. They are forks:
     who asks for more than one has no threads.
     """
-    began = time.monotonic()
-    first = drawing.play(0)
-    is_long = time.monotonic() - began >= WORTH_SECONDS
+    first: list[Draw | None] = []
+    is_long = drawing.precision == COARSEST
+    if not is_long:
+        began = time.monotonic()
+        first.append(drawing.play(0))
+        is_long = time.monotonic() - began >= WORTH_SECONDS
     others = (
-        _play_side_by_side(drawing, at_once, processes)
+        _play_side_by_side(drawing, len(first), at_once, processes)
         if is_long and processes > 1
-        else map(drawing.play, itertools.count(1))
+        else map(drawing.play, itertools.count(len(first)))
     )
-    for draw in itertools.chain([first], others):
+    for draw in itertools.chain(first, others):
         if draw is None:
             return
         yield draw
 
 
-def _play_side_by_side(drawing: Drawing, at_once: int, processes: int) -> Iterator[Draw | None]:
-    """Yield all draws but the first."""
+def _play_side_by_side(
+    drawing: Drawing, played: int, at_once: int, processes: int
+) -> Iterator[Draw | None]:
+    """Yield all draws but those that are played already, fewer than are given at once."""
     fork = multiprocessing.get_context("fork")
     # Nothing of what they start with is sent: it is in the memory that is forked.
     start = (drawing, get_seconds_left())
     with ProcessPoolExecutor(processes, fork, _begin_process, start) as pool:
         for first in itertools.count(0, at_once):
-            yield from pool.map(_play_draw, range(max(1, first), first + at_once))
+            yield from pool.map(_play_draw, range(max(played, first), first + at_once))
 
 
 _drawings: list[Drawing] = []
