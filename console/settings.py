@@ -7,7 +7,7 @@ from typing import Any
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
-from console import installation_state, keys, options
+from console import installation_state, keys, options, redis_address
 from console.log_storage import describe_log_storage
 
 try:
@@ -212,13 +212,13 @@ WHITENOISE_AUTOREFRESH = False
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 # `up` names its own to the processes that it starts. A command beside it reads where that is.
-REDIS_URL = (
+REDIS_URL = redis_address.accept_plain_certificates(
     OPTIONS.redis_url
     or installation_state.find_redis_url(OPTIONS.data_dir)
     or "redis://127.0.0.1:6379/0"
 )
 CELERY = {
-    "broker_url": REDIS_URL,
+    **redis_address.build_broker_settings(REDIS_URL),
     "task_ignore_result": True,
     "task_acks_late": False,
     # Nothing waits for the broker: what could not be sent is found by the sweep of the database.

@@ -1,6 +1,5 @@
 """The credentials that projects may use, as Secrets of their namespaces."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,9 @@ from environments.models import Credential
 from projects.models import Project
 from projects.scopes import Level, Scope
 
-MAX_SECRETS = 200
+MAX_CREDENTIALS_OF_SCOPE = 200
+"""Credentials of one scope alone: what a project has keeps nobody from making one for all."""
+MAX_SECRETS = MAX_CREDENTIALS_OF_SCOPE * len(Level)
 """Secrets of one project: its own come first, then its department's, cluster's and tenant's."""
 MAX_PULL_SECRETS = 20
 """Registry credentials of one project; every pod names each of them."""
@@ -34,33 +35,9 @@ def build_wanted_secrets(projects: Sequence[Project]) -> Mapping[int, Sequence[W
     }
 
 
-def count_most_credentials(scope: Scope, besides: Credential | None = None) -> int:
-    """Return how many credentials the fullest project of a scope may use. Two queries.
-
-    The one `besides` is not counted. Of those beyond MAX_SECRETS none reaches its cluster.
-    """
-    below = Project.objects.there()
-    if scope.level is Level.PROJECT:
-        below = below.filter(pk=scope.id)
-    elif scope.level is not Level.TENANT:
-        below = below.filter(**{f"{scope.level}_id": scope.id})
-    columns = ("project_id", "department_id", "cluster_id")
-    others = Credential.objects.order_by()
-    if besides is not None:
-        others = others.exclude(pk=besides.pk)
-    counts = Counter(others.values_list(*columns))
-    return max(
-        (
-            counts[None, None, None]
-            + counts[project, None, None]
-            + counts[None, department, None]
-            + counts[None, None, cluster]
-            for project, department, cluster in below.values_list(
-                "pk", "department_id", "cluster_id"
-            )
-        ),
-        default=0,
-    )
+def count_credentials(scope: Scope) -> int:
+    """Return how many credentials a scope has itself. One query."""
+    return Credential.objects.filter(**scope.columns).order_by().count()
 
 
 def list_registry_credentials(project: Project) -> Sequence[Credential]:

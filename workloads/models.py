@@ -348,6 +348,11 @@ class Workload(models.Model):
         return self.likely_start_at if is_known and is_current else None
 
     @property
+    def is_start_due(self) -> bool:
+        """Whether its likely start is past, and it waits still."""
+        return (moment := self.likely_start) is not None and moment <= timezone.now()
+
+    @property
     def framework_label(self) -> str:
         """The framework's name for a page; "" for a standard workload."""
         return (

@@ -248,7 +248,11 @@ def load_running_periods(attempts: "QuerySet[Attempt]") -> Mapping[int, Sequence
         kind=Event.Kind.STATUS,
         # That it says what is new lets a database use the index of changes.
         new__gt="",
-    ).exclude(new__in={*COUNTED_STATUSES, *RESTING, *ENDING})
+    )
+    # Of what others suspended and resumed only the change from rest is one of an unended attempt.
+    breaks = breaks.filter(
+        ~Q(new__in={*COUNTED_STATUSES, *RESTING, *ENDING}) | Q(old=Status.STOPPED)
+    )
     fields = ("id", "workload", "number", "started_at", "ended_at", "workload__released_at")
     broken = list(
         attempts.filter(Exists(breaks), started_at__isnull=False)

@@ -134,6 +134,8 @@ DATA_READY = "Data is ready; it waits for GPUs"
 """How the reason begins of a job that waited for data, and waits now for its turn."""
 BY_ITSELF = "Stopped: "
 """How the reason begins when Muster stopped a workload automatically."""
+SUSPENDED_BY_OTHERS = "Its job was suspended in the cluster, and not by Muster."
+"""The reason of a workload that goes on in its attempt once its job is resumed."""
 
 _ALLOWED_NEXT = {
     Status.CREATING: ACTIVE - STARTING | TERMINAL | ENDING | {Status.STOPPED},
@@ -158,22 +160,32 @@ _ALLOWED_NEXT = {
     Status.RUNNING: {Status.PENDING, Status.DEGRADED, *TERMINAL, *ENDING, Status.STOPPED},
     Status.DEGRADED: {Status.PENDING, Status.RUNNING, *TERMINAL, *ENDING, Status.STOPPED},
     Status.STOPPING: {Status.STOPPED, Status.DELETING, *TERMINAL},
-    Status.STOPPED: {Status.DELETING},
+    Status.STOPPED: {
+        Status.PENDING,
+        Status.INITIALIZING,
+        Status.RUNNING,
+        Status.DEGRADED,
+        *TERMINAL,
+        Status.STOPPING,
+        Status.DELETING,
+    },
     Status.FAILED: {Status.DELETING},
     Status.COMPLETED: {Status.DELETING},
     Status.DELETING: set[Status](),
 }
 """What may follow within one attempt.
 
-Only a preempted attempt goes back to PENDING; `derive_status` returns nothing else.
+Only a preempted attempt goes back to PENDING, and only one whose job others suspended leaves
+STOPPED; `derive_status` returns nothing else.
 """
 
 
 def can_move(old: Status, new: Status, same_attempt: bool = True) -> bool:
     """Return whether a workload may go from one status to another one.
 
-    Within an attempt nothing moves backwards, except that a workload whose pods lost their nodes is
-    PENDING again, and an end is final. A new attempt begins at rest, with RESUMING or CREATING.
+    Within an attempt nothing moves backwards, except that a workload whose pods lost their nodes,
+    or whose job others resumed, is PENDING again, and an end is final. A new attempt begins at
+    rest, with RESUMING or CREATING.
     """
     if same_attempt:
         return new in _ALLOWED_NEXT[old]
@@ -409,6 +421,21 @@ def is_held_by_kueue(job: Object | None) -> bool:
     return is_suspended(job) and KUEUE_QUEUE in nested_dict(job, "metadata", "labels")
 
 
+def may_be_resumed_by_others(job: Object | None, status: str, reason: str) -> bool:
+    """Return whether others suspended the job of an attempt, and it is there."""
+    return job is not None and status == Status.STOPPED and reason == SUSPENDED_BY_OTHERS
+
+
+def was_resumed_by_others(job: Object | None, status: str, reason: str) -> bool:
+    """Return whether an attempt is to go on whose job others suspended.
+
+    It goes on, too, where Kueue keeps the job from now on.
+    """
+    return may_be_resumed_by_others(job, status, reason) and (
+        not is_suspended(job) or is_held_by_kueue(job)
+    )
+
+
 def _derive_from_job(job: Object, counts: PodCounts, before: Status) -> tuple[Status, str] | None:
     """Return what the job alone decides: its end, or its suspension.
 
@@ -437,11 +464,12 @@ def _derive_from_job(job: Object, counts: PodCounts, before: Status) -> tuple[St
         return Status.PENDING, HELD_BY_KUEUE
     # The condition of a job that was just resumed lags behind its spec.
     if find_true_condition(job, "Suspended") and is_suspended(job):
-        if unended or counts.data_workers:
-            # It may be resumed before they have ended: it stops for good only without them.
+        if unended:
+            # It may be resumed before they have ended: it is stopped only without them.
             return before, "It is suspended: its last pods are ending."
-        reason = "Its job was suspended in the cluster, and not by Muster."
-        return Status.STOPPED, "" if before is Status.STOPPING else reason
+        # What a person stops is stopped once its job is gone: others could resume this one.
+        if before is not Status.STOPPING:
+            return Status.STOPPED, SUSPENDED_BY_OTHERS
     return (Status.STOPPING, "") if before is Status.STOPPING else None
 
 

@@ -126,6 +126,11 @@ def _render_gpu_use(row: Any) -> SafeString | str:
     )
 
 
+def _render_likely_start(row: Workload) -> SafeString | str:
+    moment = render_time_of_day(row.likely_start)
+    return format_html("due since {}", moment) if row.is_start_due else moment
+
+
 def _get_progress(row: Any, name: str) -> object:
     is_current = row.progress_attempt == row.attempt
     value = getattr(row, f"progress_{name}") if is_current else None
@@ -363,7 +368,7 @@ TABLE = Table(
             "likely_start",
             "Likely start",
             lambda row: "" if (at := row.likely_start) is None else at.isoformat(),
-            render=lambda row: render_time_of_day(row.likely_start),
+            render=_render_likely_start,
             order=("likely_start_at", "-created_at"),
             is_extra=True,
             fields=("likely_start_at", "status"),

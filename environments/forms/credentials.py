@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 from django import forms
 
 from console.typed_forms import FormRows, RowForm, TypedValues, build_row_values
-from environments.cluster_secrets import MAX_SECRETS, count_most_credentials
+from environments.cluster_secrets import MAX_CREDENTIALS_OF_SCOPE, count_credentials
 from environments.credentials import normalize_server
 from environments.forms.asset import AssetForm
 from environments.forms.fields import required_text_field, text_field
 from environments.models import Asset, Credential
 from environments.rest_mapping import TEXT, BodyPart, RestMapping, build_rows_shape
-from environments.scope_coverage import scope_covers
 
 MAX_SECRET_CHARS = 64 << 10
 MAX_SECRET_BYTES = 1 << 20
@@ -25,9 +24,13 @@ MAX_SECRET_BYTES = 1 << 20
 class SecretText(forms.PasswordInput):
     """A one-line input that is never rendered with its value."""
 
+    is_never_shown = True
+
 
 class SecretArea(forms.Textarea):
     """A text area that is never rendered with its value."""
+
+    is_never_shown = True
 
     def format_value(self, value: Any) -> str:
         return ""
@@ -93,16 +96,14 @@ class CredentialForm(AssetForm):
         return {name: [str(asset.public.get(name, ""))] for name in cls.public_fields}
 
     def validate(self) -> bool:
-        """Validate as for every asset, and limit the credentials of a project."""
+        """Validate as for every asset, and limit the credentials of a scope."""
         if not super().validate():
             return False
-        own = self.asset if self.changes and isinstance(self.asset, Credential) else None
-        # A narrower scope adds it to no project.
-        is_added = own is None or not scope_covers(own.scope, self.asset_scope)
-        if is_added and count_most_credentials(self.asset_scope, own) >= MAX_SECRETS:
+        is_added = not self.changes or self.asset is None or self.asset.scope != self.asset_scope
+        if is_added and count_credentials(self.asset_scope) >= MAX_CREDENTIALS_OF_SCOPE:
             text = (
-                f"A project there can use {MAX_SECRETS} credentials already, and no more reach its "
-                "cluster. Delete some of them, or choose a narrower scope."
+                f"There are {MAX_CREDENTIALS_OF_SCOPE} credentials of this scope already, and no "
+                "more of them reach a cluster. Delete some of them, or choose another scope."
             )
             self.add_error_once("scope", text)
         return not self.has_errors

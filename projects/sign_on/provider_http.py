@@ -187,10 +187,20 @@ class _GuardedAdapter(HTTPAdapter):
 
     def init_poolmanager(self, *arguments: Any, **more: Any) -> None:
         super().init_poolmanager(*arguments, **more)
-        pools: dict[str, Any] = self.poolmanager.pool_classes_by_scheme
-        self.poolmanager.pool_classes_by_scheme = {
-            scheme: _guard_pool(pool) for scheme, pool in pools.items()
-        }
+        _guard_pools(self.poolmanager)
+
+    def proxy_manager_for(self, proxy: str, **more: Any) -> Any:
+        is_new = proxy not in self.proxy_manager
+        manager = super().proxy_manager_for(proxy, **more)
+        if is_new:
+            # Its connections are its own: without this no deadline watches them.
+            _guard_pools(manager)
+        return manager
+
+
+def _guard_pools(manager: Any) -> None:
+    pools: dict[str, Any] = manager.pool_classes_by_scheme
+    manager.pool_classes_by_scheme = {scheme: _guard_pool(pool) for scheme, pool in pools.items()}
 
 
 def _guard_pool(pool: Any) -> Any:

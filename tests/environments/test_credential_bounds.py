@@ -9,7 +9,7 @@ from environments.credentials import is_login_for
 from environments.forms.credentials import MAX_SECRET_BYTES, MAX_SECRET_CHARS
 from environments.forms.data_sources import MAX_CREDENTIALS
 from environments.models import Credential
-from projects.scopes import TENANT, department_scope, project_scope
+from projects.scopes import TENANT, Scope, department_scope, project_scope
 from tests.cast import Cast
 from tests.environments.assets import BY_NAME, Api, client_of
 
@@ -91,17 +91,18 @@ def test_a_registry_that_was_stored_as_it_was_pasted_is_known_too(cast: Cast) ->
     assert HUB_KEY in secret.data[".dockerconfigjson"]
 
 
-def test_no_more_credentials_are_made_for_a_project_than_reach_its_cluster(cast: Cast) -> None:
-    half = cluster_secrets.MAX_SECRETS // 2
-    for prefix, level in (("a", TENANT), ("b", department_scope(cast.research))):
-        Credential.objects.bulk_create(
-            Credential(name=f"{prefix}-{number}", kind="generic", secret="{}", **level.columns)
-            for number in range(half)
-        )
-    Credential.objects.filter(name="b-0").update(department=None, project=cast.team_a.pk)
-    # Team-b can use one less.
-    status, made = create_generic(cast, ("token", "x"))
-    assert status == 202, made
+def add_credentials(prefix: str, scope: Scope) -> None:
+    """Add as many credentials of a scope as there may be."""
+    Credential.objects.bulk_create(
+        Credential(name=f"{prefix}-{number}", kind="generic", secret="{}", **scope.columns)
+        for number in range(cluster_secrets.MAX_CREDENTIALS_OF_SCOPE)
+    )
+
+
+def test_no_more_credentials_are_made_of_a_scope_than_reach_a_cluster(cast: Cast) -> None:
+    add_credentials("tenant", TENANT)
+    add_credentials("department", department_scope(cast.research))
+    add_credentials("own", project_scope(cast.team_a))
     for scope in (
         {"projectId": cast.team_a.pk},
         {"scope": "tenant"},
@@ -110,19 +111,29 @@ def test_no_more_credentials_are_made_for_a_project_than_reach_its_cluster(cast:
         body = {"meta": {"name": "other"} | scope, "spec": GENERIC.spec}
         status, answer = Api(cast.alice)("post", GENERIC.api, body)
         assert status == 400, answer
-        assert "can use 200 credentials already, and no more reach its cluster" in str(answer)
-    # One that team-a can use already may become its department's.
-    own = Credential.objects.get(name="b-0")
+        assert "are 200 credentials of this scope already, and no more of them reach" in str(answer)
+    own = Credential.objects.get(name="own-0")
     department = {"scope": "department", "departmentId": cast.research.pk}
     body = {"meta": department, "spec": {"keyValuePairs": [{"key": "token", "value": "x"}]}}
-    Credential.objects.filter(pk=made["meta"]["id"]).delete()
+    status, answer = Api(cast.alice)("patch", f"{GENERIC.api}/{own.pk}", body)
+    assert status == 400, answer
+    # What is there is changed as ever.
+    body["meta"] = {"description": "words"}
     status, answer = Api(cast.alice)("patch", f"{GENERIC.api}/{own.pk}", body)
     assert status == 202, answer
-    # What is there is changed as ever.
-    status, answer = Api(cast.alice)(
-        "patch", f"{GENERIC.api}/{own.pk}", {"meta": {"description": "words"}}
-    )
-    assert status == 202, answer
+    [secrets] = cluster_secrets.build_wanted_secrets([cast.team_a]).values()
+    assert len(secrets) == 3 * cluster_secrets.MAX_CREDENTIALS_OF_SCOPE
+
+
+def test_what_a_project_has_keeps_nobody_from_making_one_for_all(cast: Cast) -> None:
+    add_credentials("own", project_scope(cast.team_b))
+    for scope in ({"scope": "tenant"}, {"departmentId": cast.research.pk}):
+        body = {"meta": {"name": "for-all"} | scope, "spec": GENERIC.spec}
+        status, answer = Api(cast.alice)("post", GENERIC.api, body)
+        assert status == 202, answer
+    made = set(Credential.objects.filter(name="for-all").values_list("pk", flat=True))
+    [secrets] = cluster_secrets.build_wanted_secrets([cast.team_b]).values()
+    assert {str(key) for key in made} < {each.credential for each in secrets}
 
 
 def test_a_data_source_takes_a_credential_beyond_those_that_its_form_lists(cast: Cast) -> None:

@@ -265,11 +265,20 @@ def test_an_answer_that_takes_too_long_is_given_up(
         discovery.fetch_json(drip, "its keys")
 
 
-@pytest.mark.parametrize("begin", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"])
+BEGIN = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "begin"),
+    [("", b""), ("", BEGIN), ("http", b""), ("http", BEGIN), ("https", b"")],
+)
 def test_headers_that_come_one_by_one_without_end_are_given_up(
-    begin: bytes, monkeypatch: pytest.MonkeyPatch
+    begin: bytes, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each comes before the limit for the next bytes, and all take longer than is allowed."""
+    """Each comes before the limit for the next bytes, and all take longer than is allowed.
+
+    With a scheme they are those of a proxy.
+    """
     ended = threading.Event()
 
     def serve(listening: socket.socket) -> None:
@@ -287,8 +296,12 @@ def test_headers_that_come_one_by_one_without_end_are_given_up(
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=serve, args=(listening,), daemon=True)
         thread.start()
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        if scheme:
+            monkeypatch.setenv(f"{scheme}_proxy", address)
+            monkeypatch.setenv("no_proxy", "")
         with pytest.raises(ProviderError, match="did not answer in time"):
-            discovery.fetch_json(f"http://127.0.0.1:{listening.getsockname()[1]}/", "its keys")
+            discovery.fetch_json(f"{scheme}://sso.example/" if scheme else address, "its keys")
         ended.set()
         thread.join(60)
 

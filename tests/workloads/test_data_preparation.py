@@ -31,10 +31,12 @@ from workloads.journal.pod_counting import find_miscounted_workloads
 from workloads.kube_objects import ATTEMPT, DATA_WORKER, ROLE, WAITS_FOR_DATA
 from workloads.logbook import log_paths
 from workloads.manifests import keys
-from workloads.models import DataPreparation, Event, Log, Pod
+from workloads.models import DataPreparation, Event, Log, Pod, Workload
+from workloads.pod_counts import Standing
 from workloads.tasks import follow_preparations
 from workloads.tasks import preparing as preparing_steps
 from workloads.tasks.preparing import build_resumption
+from workloads.tasks.teardown import should_remove_data_workers
 
 CREATED, RUNNING = condition("Created"), condition("Running")
 
@@ -80,7 +82,7 @@ def test_data_workers_are_rows_of_their_own_role_and_not_among_its_pods(
     journal.record_listing(cast.cluster.pk, "pod", listed)
     assert find_miscounted_workloads(cast.cluster.pk) == []
     journal.record_observations(cast.cluster.pk, pods(kube.data_pod(1, objects.ended_pod)))
-    assert decode_counts(kube.row()).data["ready"] == 1
+    assert decode_counts(kube.row()).data[Standing.READY] == 1
 
 
 def test_the_processor_and_memory_of_data_workers_count_as_allocated(cast: Cast) -> None:
@@ -327,6 +329,30 @@ def test_a_job_that_somebody_suspends_later_is_stopped(cast: Cast, kube: DataKub
         cast.cluster.pk, [*jobs(suspended_job), *observe_gone("pod", *removed_pods)]
     )
     assert kube.row().status == "Stopped"
+
+
+def test_the_data_workers_of_a_job_that_others_suspended_stay(cast: Cast, kube: DataKube) -> None:
+    """It may go on at any time, and needs them then."""
+    up = [kube.pod("master"), kube.pod("worker", 0), kube.pod("worker", 1)]
+    journal.record_observations(
+        cast.cluster.pk, [*jobs(kube.resumed_job(CREATED, RUNNING)), *pods(*up)]
+    )
+    suspended_job = kube.resumed_job(HELD)
+    suspended_job["spec"]["runPolicy"] = {"suspend": True}
+    journal.record_observations(cast.cluster.pk, [*jobs(suspended_job), *observe_gone("pod", *up)])
+    Workload.objects.update(ended_at=timezone.now() - timedelta(hours=1))
+    assert kube.row().status == "Stopped"
+    assert not should_remove_data_workers(kube.row())
+    journal.record_observations(cast.cluster.pk, jobs(kube.resumed_job(CREATED)))
+    row = kube.row()
+    assert (row.status, row.reason) == ("Pending", "Data is ready; it waits for GPUs.")
+    suspended_job = kube.resumed_job(HELD)
+    suspended_job["spec"]["runPolicy"] = {"suspend": True}
+    journal.record_observations(cast.cluster.pk, jobs(suspended_job))
+    journal.record_observations(cast.cluster.pk, observe_gone("job", suspended_job))
+    Workload.objects.update(ended_at=timezone.now() - timedelta(hours=1))
+    assert kube.row().status == "Stopped"
+    assert should_remove_data_workers(kube.row()), "without its job it cannot go on"
 
 
 @pytest.mark.parametrize("in_policy", [True, False])

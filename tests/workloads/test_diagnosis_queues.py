@@ -274,6 +274,9 @@ def test_kueue_s_own_reason_of_each_cause_is_read_as_its_one_for_all(reason: str
 def test_what_other_controllers_say_of_a_job_is_not_kueue_s_word() -> None:
     diagnosis = diagnose_held(("Suspended", "Job suspended"), kind="Job")
     assert diagnosis.sentence == "Kueue holds it in the queue gpus, and has not looked at it yet."
+    # Of a queue that is stopped Kueue writes no event.
+    assert "the LocalQueue or its ClusterQueue may be stopped" in diagnosis.help
+    assert "kubectl describe localqueue gpus" in diagnosis.help
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,42 @@ def test_a_start_that_is_past_is_not_said_to_come(cast: Cast, sign_in: SignIn) -
     assert waits.likely_start is None, "such a forecast is not shown any more"
 
 
+def test_lists_say_that_a_likely_start_is_past(cast: Cast, sign_in: SignIn) -> None:
+    """No worker has to write that first."""
+    waits = add_workload(cast.team_a, "waits")
+    add_forecast(waits, minutes=-10)
+    bob = sign_in(cast.bob)
+    address = "/workloads?column=name,likely_start"
+    assert "due since <time" in read_page(bob, address)
+    assert "It was likely to start by <time" in read_page(bob, "/overview")
+    Workload.objects.update(likely_start_at=timezone.now() + timedelta(minutes=10))
+    assert "due since" not in read_page(bob, address)
+    assert "Likely start <time" in read_page(bob, "/overview")
+    Workload.objects.update(likely_start_at=timezone.now() - timedelta(minutes=16))
+    assert "<time" not in read_page(bob, address).partition('likely_start">')[2]
+
+
+def test_what_waits_beyond_its_latest_start_counts_as_wrong_at_once(cast: Cast) -> None:
+    """The worker that marks it may be late, or down."""
+    now = timezone.now()
+    waits, runs = add_workload(cast.team_a, "waits"), add_workload(cast.team_a, "runs")
+    Workload.objects.filter(pk=runs.pk).update(status=Status.RUNNING)
+    made_at = now - timedelta(minutes=30)
+    for workload in (waits, runs):
+        # It was to start within 20 minutes at most.
+        add_record(cast.team_a, 600, None, made_at=made_at, workload=workload.pk)
+    add_record(cast.team_a, 1800, None, made_at=made_at, workload=waits.pk)
+    found = load_calibration(ForecastRecord.objects.all(), now)
+    assert (found.total.count, found.total.right, found.open) == (1, 0, 2)
+    assert [each.count for each in found.shown] == [1] * len(found.shown)
+    add_forecast(waits, horizon="1h")
+    row = Workload.objects.select_related("project", "cluster").get(pk=waits.pk)
+    view = view_forecast(row, cast.bob)
+    assert view is not None
+    assert view.record is not None
+    assert (view.record.count, view.record.right) == (1, 0)
+
+
 def test_a_missing_forecast_says_what_it_waits_for(cast: Cast) -> None:
     waits = add_workload(cast.team_a, "waits")
     known = ClusterForecast(cluster=cast.cluster, computed_at=timezone.now(), fingerprint="")

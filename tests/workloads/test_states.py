@@ -244,7 +244,7 @@ def held_job(*conditions: Object, is_over: bool = False) -> Object:
 def test_a_job_that_waits_for_its_data_is_neither_stopped_nor_pending() -> None:
     for before in (Status.CREATING, Status.RESUMING, Status.PREPARING):
         assert derive_status(held_job(SUSPENDED), [], before=before).status == Status.PREPARING
-    assert derive_status(held_job(SUSPENDED), [], before=Status.STOPPING).status == Status.STOPPED
+    assert derive_status(held_job(SUSPENDED), [], before=Status.STOPPING).status == Status.STOPPING
     over = held_job(SUSPENDED, is_over=True)
     for before in (Status.PREPARING, Status.PENDING, Status.INITIALIZING):
         state = derive_status(over, [queued_pod("master")], before=before)
@@ -268,7 +268,7 @@ def test_kueue_may_take_a_job_back_that_waits_or_waited_for_its_data(is_over: bo
     for before in (Status.INITIALIZING, Status.RUNNING, Status.DEGRADED):
         derived = derive_status(job, [], before=before)
         assert (derived.status, derived.reason) == (Status.PENDING, HELD_BY_KUEUE)
-    assert derive_status(job, [], before=Status.STOPPING).status == Status.STOPPED
+    assert derive_status(job, [], before=Status.STOPPING).status == Status.STOPPING
 
 
 @pytest.mark.parametrize("before", [Status.RUNNING, Status.INITIALIZING, Status.PENDING])
@@ -339,10 +339,12 @@ def test_within_an_attempt_nothing_moves_backwards_but_to_the_queue() -> None:
     assert not can_move(Status.RUNNING, Status.INITIALIZING)
     assert can_move(Status.RUNNING, Status.PENDING)
     assert can_move(Status.DEGRADED, Status.RUNNING)
+    # Others may have suspended its job, and resume it.
+    assert can_move(Status.STOPPED, Status.PENDING)
 
 
-def test_final_is_final_and_only_deletion_follows_rest() -> None:
-    for old, new in product(states.RESTING, Status):
+def test_final_is_final_and_only_deletion_follows_an_end() -> None:
+    for old, new in product(states.TERMINAL, Status):
         assert can_move(old, new) == (new is Status.DELETING)
     assert not any(can_move(Status.DELETING, new) for new in Status)
 

@@ -1,5 +1,7 @@
 """The status that the objects of each kind of job mean."""
 
+from typing import Any
+
 import pytest
 
 from tests.workloads.job_states import (
@@ -152,7 +154,7 @@ SUSPENSION = [
     (SUSPENDED_SPEC, [NOT_RUNNING, SUSPENDED], ALL_UP, Status.RUNNING, Status.RUNNING),
     (SUSPENDED_SPEC, [NOT_RUNNING, SUSPENDED], [], Status.RUNNING, Status.STOPPED),
     (SUSPENDED_SPEC, [NOT_RUNNING, SUSPENDED], ALL_UP, Status.STOPPING, Status.STOPPING),
-    (SUSPENDED_SPEC, [NOT_RUNNING, SUSPENDED], [], Status.STOPPING, Status.STOPPED),
+    (SUSPENDED_SPEC, [NOT_RUNNING, SUSPENDED], [], Status.STOPPING, Status.STOPPING),
     # The operator has not looked at the job yet since it was resumed.
     ({}, [SUSPENDED], [], Status.RESUMING, Status.RESUMING),
     ({}, [SUSPENDED], WAITING[:1], Status.PENDING, Status.PENDING),
@@ -170,7 +172,7 @@ def test_a_pytorchjob_is_suspended_where_its_spec_asks_for_it(
     assert derive_status(job, pods, before=before).status == after
 
 
-LONE = {"role": "", "name": "solo-abcde"}
+LONE: dict[str, Any] = {"role": "", "name": "solo-abcde"}
 UNSEEN = {"metadata": {"name": "b"}, "spec": {}, "status": {"phase": "Pending"}}
 """A pod that no scheduler has looked at yet."""
 
@@ -228,7 +230,7 @@ BATCH = [
         Status.FAILED,
     ),
     (SUSPENDED_BATCH_JOB, [pod(**LONE)], Status.RUNNING, Status.RUNNING),
-    (SUSPENDED_BATCH_JOB, [], Status.STOPPING, Status.STOPPED),
+    (SUSPENDED_BATCH_JOB, [], Status.STOPPING, Status.STOPPING),
     (
         batch_job(condition("Suspended", False)),
         [queued_pod(**LONE)],

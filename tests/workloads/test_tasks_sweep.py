@@ -218,12 +218,43 @@ def test_a_job_deleted_behind_our_back_is_noticed_by_poll_and_by_looking(acting:
         tasks.launch(str(workload.pk))
         acting.until(workload, Status.RUNNING)
         calls.delete(acting.client, PYTORCHJOBS, name, namespace=acting.project.namespace)
+
+        def is_stopped(workload: Workload = workload) -> bool:
+            return workload.status == Status.STOPPED
+
         acting.repeat(
-            (lambda _, look=look: look()) if look else tasks.reconcile,
-            workload,
-            lambda w=workload: w.status == Status.STOPPED,
+            (lambda _, look=look: look()) if look else tasks.reconcile, workload, is_stopped
         )
         assert "not by Muster" in workload.reason
+
+
+@pytest.mark.parametrize("is_standard", [True, False], ids=["Job", "PyTorchJob"])
+def test_a_job_that_others_suspend_is_left_to_them_and_goes_on_when_they_resume_it(
+    acting: Acting, requested_steps: RequestedSteps, is_standard: bool
+) -> None:
+    workload = acting.submit() if is_standard else acting.submit_distributed()
+    tasks.launch(str(workload.pk))
+    acting.until(workload, Status.RUNNING)
+    requested_steps.clear()
+
+    def suspend(is_suspended: bool) -> None:
+        value: dict[str, Any] = {"suspend": is_suspended}
+        calls.patch(
+            acting.client,
+            JOBS if is_standard else PYTORCHJOBS,
+            workload.name,
+            {"spec": value if is_standard else {"runPolicy": value}},
+            namespace=acting.project.namespace,
+        )
+
+    suspend(True)
+    acting.until(workload, Status.STOPPED)
+    acting.poll()
+    assert ("stop", str(workload.pk)) not in requested_steps
+    assert len(acting.jobs(workload)) == 1
+    suspend(False)
+    acting.until(workload, Status.RUNNING)
+    assert (workload.attempt, workload.desired, workload.ended_at) == (1, Desired.RUNNING, None)
 
 
 class Meanwhile(Client):

@@ -83,10 +83,9 @@ def test_it_waits_for_gpus_that_others_hold_who_are_named_to_those_who_may_see_t
 def test_pods_that_are_not_ours_count_as_others(cast: Cast) -> None:
     workload = create_waiting(cast)
     Node.objects.update(used_gpus=2)
-    assert (
-        queries.diagnose_workload(workload, cast.alice).sentence
-        == "Needs 3 GPUs; 2 of 4 are free; other projects hold 2."
-    )  # type: ignore[union-attr]
+    diagnosis = queries.diagnose_workload(workload, cast.alice)
+    assert diagnosis is not None
+    assert diagnosis.sentence == "Needs 3 GPUs; 2 of 4 are free; other projects hold 2."
 
 
 def test_who_holds_only_nodes_that_it_may_not_use_is_not_named(cast: Cast) -> None:
@@ -119,7 +118,7 @@ def test_who_holds_what_is_asked_once_for_all_workloads(cast: Cast) -> None:
         cache.clear()
         rows = Workload.objects.filter(status="Pending").select_related("project", "cluster")
         with CaptureQueriesContext(connection) as query_log:
-            queries.explain_workloads(rows.order_by("pk")[:most], cast.alice)
+            queries.explain_workloads(list(rows.order_by("pk")[:most]), cast.alice)
         counts.append(len(query_log))
     assert counts[0] == counts[1]
 
@@ -195,13 +194,13 @@ def create_failed(cast: Cast, lines: bytes = b"") -> tuple[Workload, Pod]:
     return workload, pod
 
 
-def store_log(pod: Pod, run: int, lines: bytes) -> Log:
-    path = log_paths.build_log_path(pod.workload_id, pod.uid, "pytorch", run)
+def store_log(pod: Pod, run: int, lines: bytes, container: str = "pytorch") -> Log:
+    path = log_paths.build_log_path(pod.workload_id, pod.uid, container, run)
     local = log_paths.local_path(path)
     local.parent.mkdir(parents=True, exist_ok=True)
     local.write_bytes(lines)
     return Log.objects.create(
-        pod=pod, container="pytorch", run=run, path=path, size=len(lines), state="complete"
+        pod=pod, container=container, run=run, path=path, size=len(lines), state="complete"
     )
 
 
@@ -328,6 +327,80 @@ def test_a_pod_that_keeps_failing_is_told_with_the_line_of_its_log(cast: Cast) -
         log,
         len("loading\n"),
     )
+
+
+def crash_looping_pod(reason: str = "Error", code: int = 1) -> dict[str, Any]:
+    return objects.pod(
+        "worker",
+        0,
+        owner="j",
+        node="n1",
+        ready=False,
+        restarts=2,
+        state={"waiting": {"reason": "CrashLoopBackOff"}},
+        last={"terminated": {"exitCode": code, "reason": reason}},
+    )
+
+
+def test_a_pod_that_keeps_running_out_of_memory_is_told_about_its_memory(cast: Cast) -> None:
+    """Whatever it wrote before it was killed."""
+    workload = a_workload(cast.team_a, status="Degraded", job=JOB)
+    data = crash_looping_pod("OOMKilled", 137)
+    pod = a_pod(workload, name=data["metadata"]["name"], node="n1", restarts=2, data=data)
+    store_log(pod, 2, b"FileNotFoundError: shard 7\n")
+    diagnosis = queries.diagnose_workload(workload, cast.vera)
+    assert diagnosis is not None
+    assert diagnosis.sentence == (
+        "Worker 0 keeps being killed for using more memory than it may and waits before it is "
+        "started again, after 2 restarts."
+    )
+    assert diagnosis.help == "Ask for more CPU memory, or load less of the data at once."
+    assert (diagnosis.line, diagnosis.log) == ("", None)
+
+
+def test_only_the_log_of_the_container_that_keeps_failing_says_why(cast: Cast) -> None:
+    workload = a_workload(cast.team_a, status="Degraded", job=JOB)
+    data = crash_looping_pod()
+    data["status"]["containerStatuses"].append(
+        {"name": "sidecar", "lastState": {"terminated": {"exitCode": 2}}}
+    )
+    pod = a_pod(workload, name=data["metadata"]["name"], node="n1", restarts=2, data=data)
+    store_log(pod, 9, b"FileNotFoundError: of the sidecar\n", "sidecar")
+    diagnosis = queries.diagnose_workload(workload, cast.vera)
+    assert diagnosis is not None
+    assert (diagnosis.diagnosis.container, diagnosis.log) == ("pytorch", None)
+    log = store_log(pod, 2, b"ValueError: of the program\n")
+    diagnosis = queries.diagnose_workload(workload, cast.vera)
+    assert diagnosis is not None
+    assert (diagnosis.line, diagnosis.log) == ("ValueError: of the program", log)
+
+
+def test_a_failure_is_not_said_by_the_log_of_what_ended_with_it(cast: Cast) -> None:
+    """The container that failed first is the one whose log is read."""
+    workload, pod = create_failed(cast)
+    data = objects.ended_pod("worker", 1, code=1, owner="j")
+    data["status"]["containerStatuses"].append(
+        {"name": "sidecar", "state": {"terminated": {"exitCode": 143, "reason": "Error"}}}
+    )
+    Pod.objects.filter(pk=pod.pk).update(data=data)
+    store_log(pod, 9, b"FileNotFoundError: of the sidecar\n", "sidecar")
+    diagnosis = queries.diagnose_workload(workload, cast.vera)
+    assert diagnosis is not None
+    assert (diagnosis.diagnosis.container, diagnosis.line, diagnosis.log) == ("pytorch", "", None)
+    log = store_log(pod, 0, b"ValueError: of the program\n")
+    diagnosis = queries.diagnose_workload(workload, cast.vera)
+    assert diagnosis is not None
+    assert (diagnosis.line, diagnosis.log) == ("ValueError: of the program", log)
+
+
+def test_a_failure_out_of_memory_is_told_about_its_memory(cast: Cast) -> None:
+    workload, pod = create_failed(cast)
+    data = objects.ended_pod("worker", 1, code=137, owner="j", end={"reason": "OOMKilled"})
+    Pod.objects.filter(pk=pod.pk).update(data=data)
+    store_log(pod, 0, b"FileNotFoundError: shard 7\n")
+    diagnosis = queries.diagnose_workload(workload, cast.vera)
+    assert diagnosis is not None
+    assert diagnosis.help == "Ask for more CPU memory, or load less of the data at once."
 
 
 def test_what_keeps_a_pod_from_its_image_is_not_said_by_the_log_of_a_run_before(

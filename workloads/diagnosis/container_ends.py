@@ -22,6 +22,9 @@ from workloads.pod_views import ContainerExit, PodView
 
 TERM = 128 + signal.SIGTERM
 KILL = 128 + signal.SIGKILL
+OUT_OF_MEMORY = "OOMKilled"
+"""The reason of a container that was killed for its use of memory."""
+MORE_MEMORY = "Ask for more CPU memory, or load less of the data at once."
 MORE_TIME = "Give it more time, or make the work smaller."
 _BAD_NODE = "Run it again; if this repeats, tell the administrator of the cluster about the node."
 ENDED_BY_CLUSTER: Mapping[str, tuple[FailureCause, str]] = {
@@ -116,7 +119,7 @@ def _has_failed_by_itself(view: PodView, disrupted_at: object) -> bool:
         if not end.current or not end.exit_code:
             continue
         ended_at = parse_time(end.finished_at)
-        if end.reason == "OOMKilled" or (ended_at and taken_at and ended_at < taken_at):
+        if end.reason == OUT_OF_MEMORY or (ended_at and taken_at and ended_at < taken_at):
             return True
     return False
 
@@ -138,12 +141,12 @@ def describe_end(view: PodView, pod: Object, end: ContainerExit | None) -> Conta
         return ContainerEnd(
             FailureCause.UNKNOWN, "nothing in the cluster says how it ended", LOOK_INTO_LOG
         )
-    if end.reason == "OOMKilled":
+    if end.reason == OUT_OF_MEMORY:
         limit = _describe_memory_limit(pod, end.container)
         return ContainerEnd(
             FailureCause.MEMORY,
             f"it was killed for using more memory than {limit}",
-            "Ask for more CPU memory, or load less of the data at once.",
+            MORE_MEMORY,
         )
     if end.reason in ("ContainerCannotRun", "StartError", "RunContainerError"):
         refusal = find_runtime_refusal(end.message)

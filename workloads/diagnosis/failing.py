@@ -9,6 +9,7 @@ from workloads import quantities
 from workloads.diagnosis.causes import Confidence, FailureCause
 from workloads.diagnosis.container_ends import (
     KILL,
+    OUT_OF_MEMORY,
     TERM,
     ContainerEnd,
     describe_end,
@@ -95,7 +96,7 @@ class _Suspect:
     @property
     def cause(self) -> Cause:
         end = self.end
-        if end is None or end.reason == "OOMKilled" or find_cluster_end(self.view, self.pod):
+        if end is None or end.reason == OUT_OF_MEMORY or find_cluster_end(self.view, self.pod):
             return Cause.OWN
         if end.exit_code == TERM or (self.clue and self.clue.is_echo):
             return Cause.ECHO
@@ -114,9 +115,9 @@ def diagnose_failure(
     """Return the first failure of a job's pods, or what the job itself reports.
 
     None when nothing failed, or when the job succeeded nevertheless. `logs` are the last lines of
-    each pod's log, by pod name; a pod without any is judged by its termination message. Of a job
-    of very many pods only the first that `failed` are given, with their `ranks` by name. `faults`
-    are those of its nodes' devices that were found while it ran.
+    each pod's failed container, by pod name; a pod without any is judged by its termination
+    message. Of a job of very many pods only the first that `failed` are given, with their `ranks`
+    by name. `faults` are those of its nodes' devices that were found while it ran.
     """
     if find_true_condition(job, "Succeeded", "Complete"):
         return None
@@ -142,7 +143,7 @@ def diagnose_failure(
 
 def _was_asked_to_end(suspect: _Suspect) -> bool:
     end = suspect.end
-    return end is not None and end.exit_code in (TERM, KILL) and end.reason != "OOMKilled"
+    return end is not None and end.exit_code in (TERM, KILL) and end.reason != OUT_OF_MEMORY
 
 
 def _has_failed(view: PodView) -> bool:
@@ -151,15 +152,20 @@ def _has_failed(view: PodView) -> bool:
     )
 
 
+def find_failed_end(view: PodView) -> ContainerExit | None:
+    """Return how the container of a pod ended that failed first; None where none failed."""
+    bad = _drop_old_ends([end for end in view.ends if end.exit_code])
+    # A run that was ended by SIGTERM hides how the run before it failed: prefer that one.
+    return min(
+        bad, key=lambda end: (end.exit_code == TERM, not end.current, end.finished_at), default=None
+    )
+
+
 def _build_suspect(
     rank: int | None, view: PodView, pod: Object, logs: Mapping[str, Sequence[str]]
 ) -> _Suspect:
-    bad = _drop_old_ends([end for end in view.ends if end.exit_code])
-    # A run that was ended by SIGTERM hides how the run before it failed: prefer that one. But the
-    # given log is the newest run's, so an earlier run is judged by its message.
-    end = min(
-        bad, key=lambda end: (end.exit_code == TERM, not end.current, end.finished_at), default=None
-    )
+    end = find_failed_end(view)
+    # The given log is the newest run's, so an earlier run is judged by its message.
     message_lines = end.message.splitlines() if end else []
     log = logs.get(view.name) or ()
     lines = (message_lines or log) if end and not end.current else (log or message_lines)
@@ -218,13 +224,14 @@ def _build_diagnosis(
 ) -> Diagnosis:
     view, clue, restarts = suspect.view, suspect.clue, suspect.view.restarts
     end = describe_end(view, suspect.pod, suspect.end)
-    words, advice = _describe_cause(suspect, end), (clue.help if clue else "") or end.advice
+    clue_advice = clue.help if clue and _is_said_by_log(suspect, end.cause) else ""
+    words, advice = _describe_cause(suspect, end), clue_advice or end.advice
     if suspect.end is not None and view.is_init(suspect.end.container):
         words = (
             f"{suspect.end.container}, which has to end well before the program starts, did not: "
             f"{words}"
         )
-        if suspect.end.container.startswith("fetch-") and not (clue and clue.help):
+        if suspect.end.container.startswith("fetch-") and not clue_advice:
             advice = FETCHER_ADVICE
     if suspect.missing is not None and _is_said_by_log(suspect, end.cause):
         words = (

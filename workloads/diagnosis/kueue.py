@@ -191,8 +191,9 @@ def diagnose_kueue(job: Object, events: Sequence[Object]) -> Diagnosis | None:
     if newest is None:
         return Diagnosis(
             build_sentence(f"{lead}, and has not looked at it yet"),
-            "If this lasts for more than a minute, Kueue may be missing or down, or the LocalQueue "
-            "is stopped or not there at all: ask the administrator of the cluster.",
+            "If this lasts for more than a minute, the LocalQueue or its ClusterQueue may be "
+            "stopped or not there at all, of which Kueue writes no event, or Kueue itself is "
+            f"missing or down: kubectl describe localqueue {queue} says which. {_ASK_QUEUE}",
         )
     reason, text = str(newest.get("reason")), get_text(newest)
     if reason in _PENDING:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from workloads import quantities
+from workloads.diagnosis.container_ends import MORE_MEMORY, OUT_OF_MEMORY
 from workloads.diagnosis.events import filter_events_about, find_newest, get_text
 from workloads.diagnosis.image_pulls import IMAGE_REASONS, diagnose_image, diagnose_pull
 from workloads.diagnosis.result import LOOK_INTO_LOG, Diagnosis, build_sentence
@@ -208,20 +209,21 @@ def _diagnose_configuration(pod: PodView, wait: ContainerWait) -> Diagnosis:
 
 
 def _diagnose_crash_loop(pod: PodView, wait: ContainerWait) -> Diagnosis:
-    codes = [
-        f" with exit code {end.exit_code}" for end in pod.ends if end.container == wait.container
-    ]
+    end = next((end for end in pod.ends if end.container == wait.container), None)
+    is_out_of_memory = end is not None and end.reason == OUT_OF_MEMORY
+    code = f" with exit code {end.exit_code}" if end else ""
+    how = "being killed for using more memory than it may" if is_out_of_memory else f"ending{code}"
     restarts = quantities.format_count(pod.restarts, "restart")
     subject = (
         f"{wait.container}, which has to end well before {pod.title} starts,"
         if pod.is_init(wait.container)
         else pod.title
     )
-    text = (
-        f"{subject} keeps ending{codes[0] if codes else ''} and waits before it is started again, "
-        f"after {restarts}"
-    )
-    advice = FETCHER_ADVICE if wait.container.startswith("fetch-") else LOOK_INTO_LOG
+    text = f"{subject} keeps {how} and waits before it is started again, after {restarts}"
+    if is_out_of_memory:
+        advice = MORE_MEMORY
+    else:
+        advice = FETCHER_ADVICE if wait.container.startswith("fetch-") else LOOK_INTO_LOG
     return Diagnosis(build_sentence(text), advice, pod.name, wait.container)
 
 

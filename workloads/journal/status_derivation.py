@@ -18,17 +18,20 @@ from workloads.states import (
     BY_ITSELF,
     RESTING,
     STARTING,
+    SUSPENDED_BY_OTHERS,
     TERMINAL,
     DerivedStatus,
     FindExample,
     Status,
     can_move,
     derive_from_counts,
+    was_resumed_by_others,
 )
 
 _HAS_BEGUN = (Status.RUNNING, Status.DEGRADED, *TERMINAL)
 _EXAMPLE_FIELDS = ("workload", "standing", "role", "index", "name", "status", "reason")
 PREEMPTED = "It was preempted and waits for its turn again."
+RESUMED = "Its job was resumed in the cluster, and not by Muster."
 REQUEUED = "Its pods lost their places, and it waits for its turn again."
 
 
@@ -156,6 +159,9 @@ def _apply_derived_values(
         update.set_values(next_try_at=min(workload.next_try_at or now, now))
     if derived.status is not before and can_move(before, derived.status):
         return derived
+    if before is Status.STOPPED and job is None:
+        # Nobody can resume it any more, and what it left is removed.
+        update.set_values(desired=Desired.STOPPED.value)
     if before in TERMINAL:
         update.set_values(ended=derived.ended or workload.ended)
     elif (
@@ -172,8 +178,10 @@ def find_status_before(update: WorkloadUpdate, before: Status) -> Status:
     """Return the status that the derivation starts from.
 
     An attempt whose job existed and is gone has begun, however short that was; and it only stops
-    where stopping was requested.
+    where stopping was requested. One whose job others suspended and resumed waits again.
     """
+    if was_resumed_by_others(update.job, before, update.workload.reason):
+        return Status.PENDING
     is_to_end = update.workload.desired != Desired.RUNNING
     is_gone = update.job is None and update["job_uid"]
     return (
@@ -232,9 +240,15 @@ def _apply_status_change(
             ended=derived.ended,
         )
         update.new_values |= {"next_try_at": None, "tries": 0, "trouble": ""}
-    if new is Status.STOPPED:
+    if new is Status.STOPPED and derived.reason != SUSPENDED_BY_OTHERS:
+        # What others suspended they may resume: its job stays in the cluster.
         update.set_values(desired=Desired.STOPPED.value)
     reason, text = "", derived.reason
+    if workload.status == Status.STOPPED:
+        update.set_values(desired=Desired.RUNNING.value)
+        if new not in RESTING:
+            update.set_values(ended_at=None, ended="")
+        text = f"{RESUMED} {derived.reason}".strip()
     if derived.requeued:
         # Also those of this batch that are gone already.
         preempted = (update.counts is not None and update.counts.preempted > 0) or any(

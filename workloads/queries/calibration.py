@@ -5,13 +5,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import BooleanField, Count, ExpressionWrapper, Q, QuerySet
 
 from projects.models import User
 from simulation import ReliabilityPoint, compute_reliability
 from simulation.forecasts import INTERVAL
 from workloads.models import ForecastRecord, Horizon
-from workloads.queries.forecasts import WINDOW, compute_share
+from workloads.queries.forecasts import (
+    WINDOW,
+    compute_share,
+    find_decided_records,
+    find_overdue_records,
+)
 
 MOST_PROJECTS = 100
 """Projects of one page, those with most forecasts."""
@@ -98,10 +103,11 @@ def filter_records(
 
 def load_calibration(records: "QuerySet[ForecastRecord]", now: datetime) -> Calibration:
     """Sum up how right these forecasts were. Three queries."""
-    projects = load_projects(records)
+    projects = load_projects(records, now)
+    is_open = Q(closed_at=None, is_right=None) & ~find_overdue_records(now)
     states = records.order_by().aggregate(
         unstarted=Count("pk", filter=Q(closed_at__isnull=False, is_right=None)),
-        open=Count("pk", filter=Q(closed_at=None, is_right=None)),
+        open=Count("pk", filter=is_open),
     )
     drawn, shown = _load_reliability(records, now)
     return Calibration(
@@ -121,10 +127,12 @@ def load_calibration(records: "QuerySet[ForecastRecord]", now: datetime) -> Cali
     )
 
 
-def load_projects(records: "QuerySet[ForecastRecord]") -> Sequence[ProjectCalibration]:
+def load_projects(
+    records: "QuerySet[ForecastRecord]", now: datetime
+) -> Sequence[ProjectCalibration]:
     """Load the counts of each project, those with most forecasts first. One query."""
     grouped = (
-        records.filter(is_right__isnull=False)
+        records.filter(find_decided_records(now))
         .order_by()
         .values_list("project", "project__name", "horizon")
         .annotate(count=Count("pk"), right=Count("pk", filter=Q(is_right=True)))
@@ -145,20 +153,23 @@ def _load_reliability(
     those whose outcome is known against what was drawn. What waited in vain came later than all
     bounds. The drawn quantiles are those that the newest record has.
     """
-    has_outcome = ForecastRecord.find_known_outcomes(now) | Q(is_right__isnull=False)
+    decided = records.annotate(
+        is_decided=ExpressionWrapper(find_decided_records(now), BooleanField())
+    )
+    has_outcome = ForecastRecord.find_known_outcomes(now) | Q(is_decided=True)
     fields = (
-        *("made_at", "started_at", "closed_at", "is_right", "drawn_latest_at", "quantiles"),
+        *("made_at", "started_at", "closed_at", "is_decided", "drawn_latest_at", "quantiles"),
         *("earliest_at", "likely_at", "latest_at"),
     )
     rows = (
-        records.filter(has_outcome).order_by("-made_at", "-pk").values_list(*fields)[:MOST_OUTCOMES]
+        decided.filter(has_outcome).order_by("-made_at", "-pk").values_list(*fields)[:MOST_OUTCOMES]
     )
     drawn_shares: tuple[float, ...] = ()
     drawn, shown = [], []
-    for made_at, started_at, closed_at, is_right, drawn_latest_at, quantiles, *bounds in rows:
+    for made_at, started_at, closed_at, is_decided, drawn_latest_at, quantiles, *bounds in rows:
         start = math.inf if started_at is None else (started_at - made_at).total_seconds()
         seconds = [each and (each - made_at).total_seconds() for each in bounds]
-        if is_right is not None:
+        if is_decided:
             shown.append(([_read_bound(each) for each in seconds], start))
         if started_at is None and not _is_past(drawn_latest_at, closed_at or now):
             continue

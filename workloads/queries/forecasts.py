@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Q
+from django.db.models import Count, Exists, OuterRef, Q
 from django.utils import timezone
 
 from console.texts import join_words
@@ -16,6 +16,7 @@ from projects.models import User
 from simulation.run_lengths import FEWEST_RUNS
 from workloads.diagnosis.queue_position import QueuePosition, format_ordinal
 from workloads.forecasting.unplayed_devices import NOT_PLAYED, find_unplayed_device
+from workloads.journal.forecast_records import UNSTARTED
 from workloads.models import (
     FORECAST_AGE,
     MOST_FORECASTS,
@@ -45,6 +46,26 @@ LONG_SECONDS = 5.0
 def compute_share(right: int, count: int) -> float | None:
     """Return the share of right forecasts; None where too few are decided."""
     return right / count if count >= LEAST_RECORD else None
+
+
+def find_overdue_records(now: datetime) -> Q:
+    """Return the condition on records whose workloads wait past the latest start that was shown.
+
+    They were wrong, though the worker that marks them may be late, or down.
+    """
+    waiting = Workload.objects.filter(
+        pk=OuterRef("workload"),
+        attempt=OuterRef("attempt"),
+        status__in=UNSTARTED,
+        released_at=None,
+    )
+    is_unmarked = Q(is_right=None, closed_at=None, latest_at__lt=now)
+    return is_unmarked & Q(Exists(waiting))
+
+
+def find_decided_records(now: datetime) -> Q:
+    """Return the condition on records of which is known whether they were right."""
+    return Q(is_right__isnull=False) | find_overdue_records(now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,10 +323,10 @@ def _explain_pods(workload: Workload) -> str:
 def _load_record(workload: Workload, horizon: Horizon, now: datetime) -> TrackRecord:
     """Count how often such forecasts were right for the workload's project. One query."""
     decided = ForecastRecord.objects.filter(
+        find_decided_records(now),
         project=workload.project_id,
         horizon=horizon.value,
         made_at__gte=now - WINDOW,
-        is_right__isnull=False,
     )
     counts = decided.aggregate(count=Count("pk"), right=Count("pk", filter=Q(is_right=True)))
     return TrackRecord(workload.project.name, horizon, counts["right"], counts["count"])

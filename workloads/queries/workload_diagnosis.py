@@ -10,7 +10,8 @@ from django.utils import timezone
 from projects.models import User
 from workloads import data_delivery, logbook
 from workloads.diagnosis import Diagnosis, NodeFault, diagnose_failure, find_clue
-from workloads.diagnosis.container_ends import find_cluster_end
+from workloads.diagnosis.container_ends import OUT_OF_MEMORY, find_cluster_end
+from workloads.diagnosis.failing import find_failed_end
 from workloads.kube_objects import DATA_WORKER
 from workloads.models import Log, Pod, RadarFinding, Workload
 from workloads.pod_views import build_pod_view
@@ -77,7 +78,7 @@ def _diagnose_waiting(workload: Workload, user: User) -> WorkloadDiagnosis | Non
     diagnosis, pod = diagnosis_and_pod
     if pod is None or not _may_log_say_why(pod, diagnosis.container):
         return WorkloadDiagnosis(diagnosis, pod)
-    tail = _load_tails([pod]).get(pod.name)
+    tail = _load_tails([pod], diagnosis.container).get(pod.name)
     clue = find_clue(tail.lines) if tail else None
     if tail is None or clue is None:
         return WorkloadDiagnosis(diagnosis, pod)
@@ -94,10 +95,10 @@ def _may_log_say_why(pod: Pod, container: str) -> bool:
     """
     view = build_pod_view(pod.data)
     end = next((end for end in view.ends if end.container == container and end.exit_code), None)
-    if end is None:
+    if end is None or end.reason == OUT_OF_MEMORY:
         return False
     if view.phase == "Failed":
-        return end.reason != "OOMKilled" and find_cluster_end(view, pod.data) is None
+        return find_cluster_end(view, pod.data) is None
     return any(
         wait.container == container and wait.reason == "CrashLoopBackOff" for wait in view.waits
     )
@@ -214,10 +215,13 @@ class _LogTail:
         return self.start + sum(len(line) + 1 for line in self.raw[:index])
 
 
-def _load_tails(pods: Sequence[Pod]) -> Mapping[str, _LogTail]:
-    """Return the tails of the pods' logs by the pod's name, as far as they can be read."""
+def _load_tails(pods: Sequence[Pod], container: str = "") -> Mapping[str, _LogTail]:
+    """Return the tails of the pods' logs by the pod's name, as far as they can be read.
+
+    Those of `container`, or without it of the one of each pod that failed.
+    """
     tails = {}
-    for pod, log in _load_logs(pods):
+    for pod, log in _load_logs(pods, container):
         try:
             tail = _LogTail.load(pod, log)
         except logbook.StoreFailed:
@@ -228,10 +232,11 @@ def _load_tails(pods: Sequence[Pod]) -> Mapping[str, _LogTail]:
     return tails
 
 
-def _load_logs(pods: Sequence[Pod]) -> list[tuple[Pod, Log]]:
-    """Return for each pod one log: the newest run of the failed container.
+def _load_logs(pods: Sequence[Pod], container: str) -> list[tuple[Pod, Log]]:
+    """Return for each pod one log: the newest run of `container`, or of the one that failed.
 
-    Without a failed container, the newest run of a main one. One query.
+    Without a failed container, the newest run of a main one; no other container says why one
+    failed. One query.
     """
     logs_by_pod: dict[int, list[Log]] = {}
     stored = Log.objects.filter(size__gt=0).exclude(state=Log.State.REMOVED)
@@ -244,10 +249,11 @@ def _load_logs(pods: Sequence[Pod]) -> list[tuple[Pod, Log]]:
         logs_by_pod.setdefault(log.pod_id, []).append(log)
     newest_logs = []
     for pod in pods:
-        failed = {end.container for end in build_pod_view(pod.data).ends if end.exit_code}
+        end = None if container else find_failed_end(build_pod_view(pod.data))
+        failed = container or (end.container if end else "")
         best = max(
-            logs_by_pod.get(pod.pk, ()),
-            key=lambda log: (log.container in failed, not log.is_init, log.run),
+            (log for log in logs_by_pod.get(pod.pk, ()) if failed in ("", log.container)),
+            key=lambda log: (not log.is_init, log.run),
             default=None,
         )
         if best is not None:

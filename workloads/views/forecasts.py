@@ -61,7 +61,8 @@ def calibration_csv(request: Request) -> HttpResponseBase:
 
     def render_lines() -> Iterator[str]:
         yield pagination.format_csv_line(CSV_TITLES)
-        for row in queries.iterate_rows(queries.load_projects(records)):
+        projects = queries.load_projects(records, timezone.now())
+        for row in queries.iterate_rows(projects):
             yield pagination.format_csv_line(row)
 
     return build_file_response(render_lines(), "forecasts.csv", "text/csv; charset=utf-8")

@@ -93,9 +93,7 @@ def render_rows(
     workloads: Iterable[Workload], columns: Sequence[Column] = ALL_COLUMNS
 ) -> list[RenderedRow]:
     """Render the rows in the same order with these columns; cached ones are not rendered again."""
-    by_key = {
-        f"row:{_COLUMNS_KEY:x}:{workload.pk}:{workload.changed}": workload for workload in workloads
-    }
+    by_key = {_build_key(workload): workload for workload in workloads}
     cells: dict[str, dict[str, str]] = cache.get_many(by_key)
     missing = {key: workload for key, workload in by_key.items() if key not in cells}
     set_runtimes(list(missing.values()))
@@ -105,6 +103,12 @@ def render_rows(
     cache.set_many(rendered, CACHE_SECONDS)
     cells |= rendered
     return [_build_row(each, cells[key], columns) for key, each in by_key.items()]
+
+
+def _build_key(workload: Workload) -> str:
+    """Return the key of a row as it is now: a likely start passes without a change of the row."""
+    start = "due" if workload.is_start_due else "likely" if workload.likely_start else ""
+    return f"row:{_COLUMNS_KEY:x}:{workload.pk}:{workload.changed}:{start}"
 
 
 def render_cells(workload: Workload) -> dict[str, str]:
