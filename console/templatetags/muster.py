@@ -34,6 +34,7 @@ from console import tracing
 register = template.Library()
 
 NO_VALUE = "–"
+TYPE_AGAIN = "Type it again: for its safety it does not come back."
 """What stands where there is no value."""
 _PALETTE = {"cyan": "teal", "grey": "grey", "gray": "grey"}
 """Our names of colours that the style sheet calls otherwise."""
@@ -266,7 +267,7 @@ def field(bound: BoundField) -> dict[str, Any]:
     """Render a form's field with its label, help and errors, tied together for screen readers.
 
     The attributes `template_note` and `policy_note` of a field say what a template or a policy has
-    decided about it.
+    decided about it; `is_never_shown` of a widget, that it is not rendered with what was typed.
     """
     widget = bound.field.widget
     notes = [
@@ -274,6 +275,8 @@ def field(bound: BoundField) -> dict[str, Any]:
         for name in ("template_note", "policy_note")
         if (note := getattr(bound.field, name, ""))
     ]
+    if getattr(widget, "is_never_shown", False) and bound.data:
+        notes.append(TYPE_AGAIN)
     described_by = [
         (f"{bound.auto_id}_error", bool(bound.errors)),
         (f"{bound.auto_id}_note", bool(notes)),

@@ -14,16 +14,20 @@
 
   const heading = (box) => box.querySelector("[autofocus]") || box.querySelector(".mu-dialog__title, h2, h1");
 
+  const focusHeading = (box) => {
+    const first = heading(box);
+    if (!first) return;
+    if (!first.matches("input, select, textarea, button, a")) first.tabIndex = -1;
+    first.focus();
+  };
+
   const opened = (box, opener) => {
     if (!box.open) {
       openers.set(box, opener);
       if (box === drawer) box.show();
       else box.showModal();
     }
-    const first = heading(box);
-    if (!first) return;
-    if (!first.matches("input, select, textarea, button, a")) first.tabIndex = -1;
-    first.focus();
+    focusHeading(box);
   };
 
   const load = async (url, box, opener) => {
@@ -72,7 +76,10 @@
   for (const box of [dialog, drawer]) {
     box.addEventListener("close", () => closed(box));
     box.addEventListener("htmx:afterSwap", ({ detail }) => {
-      if (detail.target === box.firstElementChild && detail.requestConfig?.verb === "post") detail.target.dataset.returned = "1";
+      if (detail.target !== box.firstElementChild || detail.requestConfig?.verb !== "post") return;
+      detail.target.dataset.returned = "1";
+      // The button that was pressed is gone; what is wrong gets the focus once it has settled.
+      focusHeading(box);
     });
     // Not "cancel" alone: after one that was prevented a browser closes without it.
     box.addEventListener("keydown", (event) => {

@@ -178,6 +178,35 @@ window.muster = (() => {
     at.closest("[data-dismiss]")?.closest("[data-toast]")?.remove();
   });
 
+  // Whoever was refused goes on at the first thing that is wrong; where a page says what to begin with, there.
+  const WRONG = "form[method=post] :is([data-wrong], [aria-invalid=true])";
+  const focusWrong = (root) => {
+    const wrong = root.querySelector(WRONG);
+    for (let part = wrong?.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+    wrong?.focus();
+  };
+  document.addEventListener("htmx:afterSettle", ({ target, detail }) => { if (detail.requestConfig?.verb === "post") focusWrong(target); });
+  // A button that is disabled while its form is sent loses the focus: it gets it back, unless something else has it.
+  let sender = null;
+  document.addEventListener("htmx:beforeRequest", ({ detail }) => { if (detail.requestConfig.verb === "post") sender = document.activeElement; });
+  document.addEventListener("htmx:afterRequest", ({ detail }) => {
+    if (detail.requestConfig?.verb !== "post") return;
+    if (document.activeElement === document.body && sender?.isConnected && sender.matches("button")) sender.focus();
+    sender = null;
+  });
+
+  // A form whose answer is a page is sent once, however often its button is pressed before the page is there.
+  const ANSWER_WITHIN = 10_000;
+  let sentAt = new WeakMap();
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (event.defaultPrevented || form.getAttribute("method")?.toLowerCase() !== "post") return;
+    if (event.timeStamp - (sentAt.get(form) ?? -ANSWER_WITHIN) < ANSWER_WITHIN) event.preventDefault();
+    else sentAt.set(form, event.timeStamp);
+  });
+  // Whoever comes back to the page as it was may send it again.
+  window.addEventListener("pageshow", () => { sentAt = new WeakMap(); });
+
   const navigation = () => {
     const button = document.getElementById("nav-toggle");
     const nav = document.getElementById("nav");
@@ -205,6 +234,7 @@ window.muster = (() => {
   navigation();
   freshen();
   showOpenTabs();
+  if (!document.querySelector("main [autofocus]")) focusWrong(document);
   document.querySelectorAll("#toasts [data-toast]").forEach(age);
   window.setInterval(() => { if (!document.hidden) freshen(); }, 5000);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) freshen(); });

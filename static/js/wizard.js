@@ -220,7 +220,4 @@
   totals();
   projects();
   frameworks();
-  const wrong = (root) => root.querySelector("[aria-invalid=true], #wrong")?.focus();
-  document.addEventListener("htmx:afterSettle", (event) => wrong(event.target));
-  wrong(document);
 })();

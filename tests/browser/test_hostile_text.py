@@ -5,6 +5,8 @@ is shown and nothing of it runs.
 import re
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -59,8 +61,8 @@ def hostile(installation: Installation, tmp_path_factory: pytest.TempPathFactory
     says = tmp_path_factory.mktemp("hostile") / "says"
     says.write_bytes(WRITTEN)
     # Either pod may fail first; the other one must not be cleaned away with that.
-    kept = {"restartPolicy": "Never", "backoffLimit": 0, "cleanPodPolicy": "None"}
-    given = {
+    kept: dict[str, Any] = {"restartPolicy": "Never", "backoffLimit": 0, "cleanPodPolicy": "None"}
+    given: dict[str, Any] = {
         "annotations": [{"name": "note", "value": SCRIPT}],
         "environmentVariables": [{"name": "MOTTO", "value": IMAGE}],
         **kept,
@@ -71,12 +73,16 @@ def hostile(installation: Installation, tmp_path_factory: pytest.TempPathFactory
         for number, about in enumerate(("hostile-master-0", "hostile-worker-0")):
             api.post(EVENTS, event(number, about)).ok(201)
         for each in (fails, refused):
-            eventually(lambda each=each: program.phase(each) == "Failed", 120)
+            eventually(partial(has_failed, program, each), 120)
         api.patch(
             f"{PODS}/unstartable-master-0/status",
             {"status": {"reason": MARKED[:60], "message": f"{SCRIPT} {TEMPLATE}"}},
         ).ok()
     return Hostile(fails, refused, program)
+
+
+def has_failed(program: Program, workload: str) -> bool:
+    return program.phase(workload) == "Failed"
 
 
 def event(number: int, pod: str) -> dict[str, object]:

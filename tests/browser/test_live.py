@@ -178,7 +178,7 @@ def test_logs_opened_as_soon_as_it_is_submitted_follow_its_pods(
                 _has_log(program, late, f"{name}-{pod}") for pod in ("master-0", "worker-0")
             )
         )
-        eventually(lambda: bool(page.wait_for_timeout(50)) or bool(routes))
+        eventually(lambda: _count_routes(page, routes) > 0)
         routes[0].continue_()
         page.unroute("**/logs/stream?*")
     expect(pods.get_by_role("link")).to_have_text(
@@ -197,6 +197,12 @@ def test_logs_opened_as_soon_as_it_is_submitted_follow_its_pods(
     assert _numbers(log)[:40] == list(range(1, 41))
     assert same_page(page)
     program.delete(late)
+
+
+def _count_routes(page: Page, routes: list[Route]) -> int:
+    # Routes are handled only while Playwright waits for something.
+    page.wait_for_timeout(50)
+    return len(routes)
 
 
 def _has_log(program: Program, workload: str, pod: str) -> bool:
@@ -222,7 +228,7 @@ def test_a_followed_log_loses_and_doubles_no_line_when_the_web_process_is_killed
     for _ in range(3):
         last_number = _last(log)
         killed_web(installation)
-        eventually(lambda last_number=last_number: _last(log) > last_number + 40)
+        _wait_past(log, last_number + 40)
     numbers = _numbers(log)
     assert numbers == list(range(numbers[0], numbers[-1] + 1))
     assert numbers[0] == 1
@@ -237,7 +243,13 @@ def _numbers(log: Locator) -> list[int]:
 
 def _last(log: Locator) -> int:
     expect(log.locator(".lg-line").first).to_be_visible()
-    return int(log.locator(".lg-line .lg-text").last.text_content().removeprefix("line "))
+    text = log.locator(".lg-line .lg-text").last.text_content()
+    assert text is not None
+    return int(text.removeprefix("line "))
+
+
+def _wait_past(log: Locator, number: int) -> None:
+    eventually(lambda: _last(log) > number)
 
 
 def test_the_details_change_by_themselves(page: Page, program: Program) -> None:
@@ -296,11 +308,11 @@ def test_saved_is_said_of_the_last_that_was_typed(page: Page) -> None:
     routes: list[Route] = []
     page.route("**/typed", lambda route: routes.append(route))
     page.get_by_role("radio", name="Distributed", exact=True).check()
-    eventually(lambda: bool(page.wait_for_timeout(50)) or len(routes) == 1)
+    eventually(lambda: _count_routes(page, routes) == 1)
     page.get_by_label("Name", exact=True).fill("half-done")
     with page.expect_response("**/typed"):
         routes[0].continue_()
-    eventually(lambda: bool(page.wait_for_timeout(50)) or len(routes) == 2)
+    eventually(lambda: _count_routes(page, routes) == 2)
     assert page.locator("#saved").text_content() == ""
     routes[1].continue_()
     expect(page.locator("#saved")).to_have_text("Saved")

@@ -5,6 +5,7 @@ lead wants to know is two clicks away.
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
@@ -131,7 +132,9 @@ def test_without_scripts_the_figures_are_a_file(
     browser: Browser, site: Site, waits: str, vera: Page
 ) -> None:
     context = browser.new_context(base_url=site.url, java_script_enabled=False)
-    context.add_cookies(vera.context.cookies())
+    # What it gives it takes as well, though the two have types of their own.
+    cookies: Any = vera.context.cookies()
+    context.add_cookies(cookies)
     page = context.new_page()
     page.goto("/overview?range=7d")
     expect(page.get_by_text("The same figures are in the CSV file.")).to_be_visible()

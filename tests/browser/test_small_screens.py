@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import SignIn, Site
+from tests.browser.conftest import SignIn, Site, fits
 
 CODE = """
 from projects.models import Project
@@ -30,3 +30,44 @@ def test_on_a_phone_the_open_tab_of_a_workload_is_in_sight(
     tabs.get_by_role("link", name=tab).click()
     expect(tabs.locator("[aria-current]")).to_have_text(tab)
     expect(tabs.locator("[aria-current]")).to_be_in_viewport(ratio=0.9)
+
+
+LONG = """
+from environments.models import Environment
+from projects.models import User
+Environment.objects.create(name="E" * 63, image="team/train:1", framework="PyTorch")
+User.objects.create_user("u" * 150)
+print(Environment.objects.get(name="E" * 63).pk)
+"""
+LEFT_OVER = """() => {
+  const box = document.querySelector(".mu-table-box");
+  return box.clientWidth - document.querySelector("#listing tbody th").offsetWidth;
+}"""
+"""How many pixels of a table its first column, which stays in sight, leaves to the others."""
+
+
+def test_on_a_phone_a_long_name_leaves_room_for_the_other_columns(
+    sign_in: SignIn, site: Site
+) -> None:
+    environment = site.server.python(LONG).strip()
+    page = sign_in("alice", at="/users?q=uuuu")
+    page.set_viewport_size({"width": 360, "height": 800})
+    for address in ("/users?q=uuuu", "/environments?q=EEEE"):
+        page.goto(address)
+        expect(page.locator("#listing tbody th")).to_have_count(1)
+        assert page.evaluate(LEFT_OVER) > 120, address
+    for address in (f"/environments/{environment}", f"/environments/{environment}/edit"):
+        page.goto(address)
+        fits(page)
+
+
+def test_on_a_phone_a_long_name_of_a_workload_ends_in_an_ellipsis(
+    sign_in: SignIn, site: Site
+) -> None:
+    site.server.python(CODE.replace("NAME", "w" * 50))
+    page = sign_in("bob", at="/workloads?q=wwww")
+    page.set_viewport_size({"width": 360, "height": 800})
+    name = page.locator(".wl-table tbody .mu-name a")
+    expect(name).to_have_text("w" * 50)
+    # The link is cut itself: a cell shows no ellipsis for a link that is a box.
+    assert name.evaluate("each => each.offsetWidth <= each.closest('.mu-name').clientWidth")

@@ -89,7 +89,7 @@ def test_an_address_a_token_and_an_authority_add_one(
         (by_token("https://203.0.113.7", ca="Ê"), "no PEM certificate"),
         (by_token(""), "Give the address."),
         (by_token("https://203.0.113.7", ""), "Give the token."),
-        ({"name": "there", "way": "in-cluster"}, "Select a valid choice"),
+        ({"name": "there", "way": "in-cluster"}, "not for you to choose"),
         ({"name": "there"}, "Choose one of the ways."),
         (by_kubeconfig(NOWHERE, name="here"), "registered already"),
         (by_kubeconfig(NOWHERE, name="<b>"), "Use letters"),

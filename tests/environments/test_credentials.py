@@ -12,6 +12,7 @@ from django.db import connection
 from django.utils import timezone
 
 from console.errors import Clash
+from console.templatetags.muster import TYPE_AGAIN
 from console.typed_forms import to_query_dict
 from environments import actions, cluster_secrets, credentials, scope_removal, uses
 from environments.kinds import CREDENTIAL, DATA_SOURCE
@@ -23,6 +24,7 @@ from tests.cast import Cast, a_spec
 from tests.environments.assets import BY_NAME, CREDENTIALS, SECRET, Api, Sample, client_of
 from workloads import asset_rules, journal
 from workloads.models import UsedAsset, Workload
+from workloads.specs import Git
 
 pytestmark = pytest.mark.django_db
 EACH = pytest.mark.parametrize("sample", CREDENTIALS, ids=str)
@@ -105,6 +107,26 @@ def test_a_copy_needs_its_secret_anew(cast: Cast, sample: Sample) -> None:
     assert Credential.objects.count() == 1
 
 
+@EACH
+def test_a_refused_form_says_that_the_secret_has_to_be_typed_again(
+    cast: Cast, sample: Sample
+) -> None:
+    client = client_of(cast.mallory)
+    scope = f"project:{cast.team_b.pk}"
+    refused = client.post(sample.new, sample.typed | {"name": "", "scope": scope})
+    page = refused.content.decode()
+    assert (refused.status_code, SECRET in page, TYPE_AGAIN in page) == (422, False, True)
+    # A new one that is lost would leave the old one in use, without a word.
+    client.post(sample.new, sample.typed | {"name": "mine", "scope": scope})
+    edit = f"/credentials/{Credential.objects.get(name='mine').pk}/edit"
+    page = client.get(edit).content.decode()
+    assert TYPE_AGAIN not in page
+    seal = re.findall(r'name="started_from" value="([^"]+)"', page)[0]
+    given = sample.typed | {"name": "", "scope": scope, "started_from": seal}
+    page = client.post(edit, given).content.decode()
+    assert (SECRET in page, TYPE_AGAIN in page) == (False, True)
+
+
 def test_keys_of_a_generic_secret_come_go_and_stay(cast: Cast) -> None:
     made = BY_NAME["credential-generic"].make(
         project_scope(cast.team_b), cast.mallory, **{"keys-1-key": "old", "keys-1-value": "gone"}
@@ -138,7 +160,7 @@ def test_a_clusters_secret_is_made_of_what_was_typed(
         pk=BY_NAME[name].make(project_scope(cast.team_b), cast.mallory).pk
     )
     data = credentials.build_secret_data(made)
-    assert (credentials.SECRET_TYPES[made.kind], set(data)) == (type_, keys)
+    assert (credentials.SECRET_TYPES[Credential.Kind(made.kind)], set(data)) == (type_, keys)
     assert any(SECRET in value for value in data.values())
 
 
@@ -348,11 +370,12 @@ def test_a_project_stays_where_it_has_its_credentials(cast: Cast) -> None:
 def test_a_data_source_is_a_volume_with_the_credentials_secret(cast: Cast) -> None:
     password = create_password(cast)
     volume = asset_rules.build_volume(DATA_SOURCE.get_copied_values(create_source(cast, password)))
+    assert isinstance(volume, Git)
     assert (volume.secret, volume.credential, volume.path) == (
         credentials.secret_name(password),
         "password",
         "/code",
-    )  # type: ignore[attr-defined]
+    )
 
 
 def test_what_is_stored_is_not_read_for_a_table(cast: Cast) -> None:

@@ -124,11 +124,11 @@ def test_a_rule_is_made_for_several_at_once_and_noted(alice: Client, cast: Cast)
         ({"subjects": "vera, nobody"}, "There is no user nobody"),
         ({"subjects": " , "}, "Say for whom"),
         ({"subjects": ",".join(f"u{number}" for number in range(11))}, "10 at once"),
-        ({"subjects": "vera\x00"}, "Null characters"),
+        ({"subjects": "vera\x00"}, "It has a null character"),
         ({"kind": "service-account", "subjects": "nothing"}, "no service account nothing"),
-        ({"role": "emperor"}, "Select a valid choice"),
-        ({"scope": "project:999"}, "Select a valid choice"),
-        ({"scope": "nonsense"}, "Select a valid choice"),
+        ({"role": "emperor"}, "not for you to choose"),
+        ({"scope": "project:999"}, "not for you to choose"),
+        ({"scope": "nonsense"}, "not for you to choose"),
         ({"role": SYSTEM}, "is a role in the whole of Muster"),
         (
             {"subjects": "mallory, vera", "role": PROJECT},
@@ -203,7 +203,7 @@ def test_nobody_gets_a_role_everywhere_by_not_choosing_a_scope(alice: Client, ca
     text = body(alice, "/access-rules/new")
     assert '<option value="" selected>Choose a scope</option>' in text
     status, text = post_rule(alice, cast, scope="")
-    assert (status, "This field is required" in text) == (422, True)
+    assert (status, "Choose one: it cannot be empty." in text) == (422, True)
     assert post_account(alice, scope="")[0] == 422
 
 

@@ -59,10 +59,9 @@ def test_a_custom_role_is_made_with_what_its_permissions_need(alice: Client, cas
     assert alice.post("/roles/new", sent).status_code == 302
     role = CustomRole.objects.get()
     assert {"workloads:view", "projects:view", "environments:view"} <= set(role.permissions)
-    assert (
-        AuditEntry.objects.get(event="create", entity="role").after["permissions"]
-        == role.permissions
-    )  # type: ignore[index]
+    entry = AuditEntry.objects.get(event="create", entity="role")
+    assert entry.after is not None
+    assert entry.after["permissions"] == role.permissions
 
 
 def test_the_form_has_the_order_of_the_matrix(alice: Client, cast: Cast) -> None:
@@ -79,7 +78,7 @@ def test_the_form_has_the_order_of_the_matrix(alice: Client, cast: Cast) -> None
         ({"name": "Viewer"}, "There is a role Viewer already"),
         ({"name": ""}, "required"),
         ({"permissions": []}, "Choose at least one permission"),
-        ({"permissions": ["moon:create"]}, "Select a valid choice"),
+        ({"permissions": ["moon:create"]}, "not for you to choose"),
         ({"permissions": ["audit:delete"]}, "Choose at least one permission"),
     ],
 )

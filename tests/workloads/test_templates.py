@@ -67,7 +67,7 @@ def test_the_page_says_what_each_thing_would_be_locked_to(cast: Cast) -> None:
     [
         ({"name": ""}, "Give it a name"),
         ({"scope": "tenant"}, "Choose who can use it"),
-        ({"locked": ["nothing"]}, "Select a valid choice"),
+        ({"locked": ["nothing"]}, "not for you to choose"),
     ],
 )
 def test_what_is_wrong_with_it_is_said(cast: Cast, changes: dict[str, Any], words: str) -> None:

@@ -14,13 +14,15 @@ from projects.models import AccessRule, User
 from projects.permissions import DEPARTMENT
 from tests.cast import Cast
 from tests.lively_trials import create_trial
+from tests.workloads.table_rows import NOON
 from tests.workloads.trial_rows import add_nodes, add_trial, change_quota
 from workloads import trial_requests
 from workloads.forms import trial_form
 from workloads.models import QuotaTrial
 from workloads.overview.trial_picture import build_trial_picture, compare_waits
-from workloads.trials import decode_result
+from workloads.trials import TrialResult, decode_result
 from workloads.trials.node_kinds import load_node_kinds
+from workloads.trials.results import ProjectWaits, Waits
 
 
 def client_of(user: User) -> Client:
@@ -91,8 +93,8 @@ def test_the_form_has_the_values_of_today_and_those_of_another_trial(cast: Cast)
     ("typed", "words"),
     [
         ({}, "Nothing is changed"),
-        ({"gpu_quota": "-1"}, "greater than or equal to 0"),
-        ({"gpu_quota": "many"}, "Enter a number."),
+        ({"gpu_quota": "-1"}, "It must be at least 0."),
+        ({"gpu_quota": "many"}, "It must be a number, such as 2 or 0.5."),
         ({"gpu_quota": "5", "gpu_limit": "3"}, "It must be at least the quota, 5 GPUs."),
         ({"gpu_quota": "", "gpu_limit": "3"}, "so its quota cannot be unlimited"),
     ],
@@ -121,7 +123,7 @@ def test_more_nodes_of_a_kind_than_are_tried_may_stay(
     add_nodes(cast, 8, 8, 8)
     (kind,) = load_node_kinds(cast.cluster)
     answer = post(cast.alice, cast, {f"nodes-{kind.key}-count": "4"})
-    assert "less than or equal to 3" in answer.content.decode()
+    assert "It must be at most 3." in answer.content.decode()
     assert post(cast.alice, cast, {f"nodes-{kind.key}-count": "2"}).status_code == 302
     QuotaTrial.objects.all().delete()
     assert post(cast.alice, cast, build_data(cast, gpu_quota="3")).status_code == 302
@@ -192,6 +194,26 @@ def test_the_picture_orders_waits_by_ratio(cast: Cast) -> None:
         "shorter",
         "longer",
     ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "look", "change"),
+    [
+        (Waits(1, 1, 0, 1), Waits(1, 1, 0, 1), "same", "1 s, as before"),
+        (Waits(1, 1, 0, 1), Waits(1, 1, 0, 0), "shorter", "1 s, as before; 1 more starts"),
+        (Waits(1, 1, 0, 0), Waits(1, 1, 0, 2), "longer", "1 s, as before; 2 fewer start"),
+        (Waits(1, 7200), Waits(1, 600), "shorter", "9 of 10: 2 h → 10 min"),
+        (Waits(60, 60, 0, 5), Waits(600, 600, 0, 2), "longer", "1 min → 10 min; 3 more start"),
+    ],
+)
+def test_the_picture_says_what_a_median_does_not_show(
+    before: Waits, after: Waits, look: str, change: str
+) -> None:
+    row = ProjectWaits(1, "team-a", 40, before, before, after)
+    result = TrialResult(NOON, NOON, True, row, [row], 0, False, 0, 0, 0, [])
+    (line,) = build_trial_picture(result).lines
+    assert (line.look, line.change) == (look, change)
+    assert f"not started: {before.unstarted}, and {after.unstarted}" in line.words
 
 
 def test_the_list_is_of_clusters_that_one_administers(cast: Cast) -> None:

@@ -94,7 +94,7 @@ def test_a_name_taken_meanwhile_opens_the_first_step(cast: Cast) -> None:
         ({"environment_choice": ""}, "environment_choice", "Choose an environment"),
         ({"compute_choice": ""}, "compute_choice", "Choose a compute resource"),
         ({"workers": "0"}, "id_workers", "must be a whole number from 1"),
-        ({"workers": "many"}, "id_workers", "Enter a whole number"),
+        ({"workers": "many"}, "id_workers", "must be a whole number, such as 4"),
         ({"workers": ""}, "id_workers", "Say how many workers"),
         ({"image": "Not An Image"}, "id_image", "must be an image name"),
         ({"command": "sh -c 'x"}, "id_command", "must have matching quotes"),

@@ -56,7 +56,7 @@ class TrialLine:
     count: int
     look: str
     change: str
-    """What becomes of the median, in words."""
+    """What becomes of the waits, in words: see `_describe_change`."""
     truth_x: str
     before: WaitMark
     after: WaitMark
@@ -102,10 +102,30 @@ def compare_waits(before: float, after: float) -> str:
     return "shorter" if after < before else "longer"
 
 
+def _describe_change(before: Waits, after: Waits) -> tuple[str, str]:
+    """Return the look of a change and its words: of the median, else of the longest waits.
+
+    Beside either it says how many more or fewer start: a median does not show one among many.
+    """
+    look = compare_waits(before.median, after.median)
+    words = f"{describe_wait(before.median)} → {describe_wait(after.median)}"
+    if look == "same":
+        look = compare_waits(before.high, after.high)
+        words = f"9 of 10: {describe_wait(before.high)} → {describe_wait(after.high)}"
+    if look == "same":
+        words = f"{describe_wait(after.median)}, as before"
+    more_start = before.unstarted - after.unstarted
+    if more_start:
+        comparison = "more" if more_start > 0 else "fewer"
+        words += f"; {abs(more_start)} {comparison} {'starts' if abs(more_start) == 1 else 'start'}"
+        if look == "same":
+            look = "shorter" if more_start > 0 else "longer"
+    return look, words
+
+
 def _build_line(row: ProjectWaits, end: float) -> TrialLine:
     before, after = describe_wait(row.before.median), describe_wait(row.after.median)
-    look = compare_waits(row.before.median, row.after.median)
-    change = f"{before} → {after}" if look != "same" else f"{after}, as before"
+    look, change = _describe_change(row.before, row.after)
     high_before, high_after = describe_wait(row.before.high), describe_wait(row.after.high)
     return TrialLine(
         row.name,
@@ -116,13 +136,15 @@ def _build_line(row: ProjectWaits, end: float) -> TrialLine:
         _build_mark("as it is", row.before, end),
         _build_mark("as tried", row.after, end),
         f"{row.name}: half of its workloads wait less than {before} as it is, and {after} as "
-        f"tried; 9 of 10 less than {high_before}, and {high_after}",
+        f"tried; 9 of 10 less than {high_before}, and {high_after}; not started: "
+        f"{row.before.unstarted}, and {row.after.unstarted}",
     )
 
 
 def _build_mark(label: str, waits: Waits, end: float) -> WaitMark:
     words = (
         f"{label}: median {describe_wait(waits.median)}, 9 of 10 within {describe_wait(waits.high)}"
+        f"{f', {waits.unstarted} not started' if waits.unstarted else ''}"
     )
     return WaitMark(_find_x(waits.median, end), _find_x(waits.high, end), words)
 

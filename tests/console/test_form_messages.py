@@ -1,0 +1,61 @@
+"""What forms say of a value that they refuse."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django import forms
+
+from projects.models import Department
+
+CHOICES = [("a", "A"), ("b", "B")]
+STOCK = ("Ensure", "This field", "Enter a", "Select a valid", "Null characters")
+"""How Django's own words begin."""
+
+
+class Everything(forms.Form):
+    """A field of each class that Muster has, without messages of its own."""
+
+    text = forms.CharField(max_length=4)
+    count = forms.IntegerField(min_value=2, max_value=9)
+    amount = forms.DecimalField(
+        min_value=Decimal(0), max_value=Decimal(50), max_digits=4, decimal_places=1
+    )
+    one = forms.ChoiceField(choices=CHOICES)
+    several = forms.MultipleChoiceField(choices=CHOICES)
+    email = forms.EmailField()
+    row = forms.ModelChoiceField(Department.objects.none())
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("text", "", "Fill this in: it cannot be empty."),
+        ("text", "12345", "It has 5 characters, and at most 4 are kept. Shorten it."),
+        ("text", "a\0b", "It has a null character, which cannot be kept. Take it away."),
+        ("count", "", "Fill this in: it cannot be empty."),
+        ("count", "many", "It must be a whole number, such as 4."),
+        ("count", "1", "It must be at least 2."),
+        ("count", "9" * 400, "It must be at most 9."),
+        ("amount", "much", "It must be a number, such as 2 or 0.5."),
+        ("amount", "NaN", "It must be a number, such as 2 or 0.5."),
+        ("amount", "-1", "It must be at least 0."),
+        ("amount", "51", "It must be at most 50."),
+        ("amount", "1.25", "It must have at most 1 digits after the point."),
+        ("one", "", "Choose one: it cannot be empty."),
+        ("one", "c", "What was chosen is not there any more"),
+        ("several", "", "Choose at least one."),
+        ("several", "c", "“c” is not there any more, or not for you to choose."),
+        ("email", "nobody", "It must be an email address, such as ada@example.com."),
+        ("row", "", "Choose one: it cannot be empty."),
+        ("row", "7", "What was chosen is not there any more"),
+    ],
+)
+def test_a_field_says_what_is_wrong_in_the_words_of_muster(
+    field: str, value: str, words: str
+) -> None:
+    data: dict[str, Any] = {field: [value] if field == "several" and value else value}
+    errors = " ".join(map(str, Everything(data).errors[field]))
+    assert words in errors
+    assert not any(stock in errors for stock in STOCK)
