@@ -256,13 +256,16 @@ class ProjectChangeForm(SharesForm):
             row: Project = get_object_or_404(rows, pk=self.row.pk)
             edit_conflicts.check_version(row.version, edited_version, f"Project {row.name}")
             values_before, old_department = describe_for_audit(row), row.department
+            columns_before = edit_conflicts.get_edited_columns(row)
             self._set_fields(row)
             if row.department != old_department:
                 self._require_credentials_kept(row, old_department)
-            row.version += 1
-            row.save(update_fields=_CHANGED_COLUMNS)
             self._set_pools(row)
             before, after = audit.select_changes(values_before, describe_for_audit(row))
+            if not after and edit_conflicts.get_edited_columns(row) == columns_before:
+                return row
+            row.version += 1
+            row.save(update_fields=_CHANGED_COLUMNS)
             scope = project_scope(row)
             audit.record(
                 audit.Event.UPDATE,
@@ -303,7 +306,17 @@ class ProjectChangeForm(SharesForm):
             raise NotAllowed(_describe_takeover(project, department))
         if department is None:
             access.require(self.user, Verb.CREATE, Entity.DEPARTMENTS)
-            department = Department.objects.create(name=name)
+            try:
+                # A savepoint: PostgreSQL refuses all further queries of a transaction after an
+                # error.
+                with transaction.atomic():
+                    department = Department.objects.create(name=name)
+            except IntegrityError:
+                raise Clash(
+                    f"Somebody else made a department {name} a moment ago. Save again to put the "
+                    "project there, or choose another name.",
+                    field="department",
+                ) from None
             audit_values = {"name": name}
             audit.record(
                 audit.Event.CREATE,

@@ -204,8 +204,10 @@ def change(
     with transaction.atomic():
         row: NodePool = get_object_or_404(NodePool.objects.select_for_update(), pk=pool.pk)
         edit_conflicts.check_version(row.version, edited_version, f"Node pool {row.name}")
-        before = describe_for_audit(row)
+        before, columns_before = describe_for_audit(row), edit_conflicts.get_edited_columns(row)
         _set_fields(row, form)
+        if edit_conflicts.get_edited_columns(row) == columns_before:
+            return row
         row.version += 1
         row.save()
         _record(

@@ -17,11 +17,14 @@ from typing import Any
 
 from django import forms
 from django.core import signing
+from django.db import models
 
 from console.errors import Clash
 
 START_FIELD = "started_from"
 """The hidden form field that carries the signed start."""
+CHANGE_COLUMNS = frozenset(("version", "updated_at", "updated_by"))
+"""The columns that say how often, when and by whom a row was changed."""
 _SALT = "muster.editing"
 MAX_SEAL_CHARS = 256 << 10
 """Characters of a signed start that is read; longer ones count as none."""
@@ -65,6 +68,20 @@ def check_version(version: int, edited_version: int | None, subject: str = "It")
     """
     if edited_version is not None and edited_version != version:
         raise ChangedMeanwhile(version, subject)
+
+
+def get_edited_columns(row: models.Model) -> dict[str, Any]:
+    """Return the loaded columns of a row, without those that follow from a change.
+
+    A row whose columns an edit leaves as they are keeps its version: nobody else has to load it
+    again.
+    """
+    unloaded = row.get_deferred_fields()
+    return {
+        column.attname: getattr(row, column.attname)
+        for column in row._meta.concrete_fields
+        if column.name not in CHANGE_COLUMNS and column.attname not in unloaded
+    }
 
 
 def parse_started_version(sent: Mapping[str, Any]) -> int:

@@ -64,9 +64,13 @@ def change(
         edit_conflicts.check_version(locked.version, version, f"{locked.name}")
         _check_coverage(locked, scope, user)
         before, scope_before = _serialize_state(locked), locked.scope
+        columns_before = edit_conflicts.get_edited_columns(locked)
         for name, value in {**values, **scope.columns}.items():
             setattr(locked, name, value)
         _require_credential(locked, scope)
+        if edit_conflicts.get_edited_columns(locked) == columns_before:
+            _provision_credential(locked, scope)
+            return
         if "secret" in values and isinstance(locked, Credential):
             locked.secret_at = timezone.now()
         locked.version += 1

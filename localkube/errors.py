@@ -313,6 +313,24 @@ def version_on_create_error() -> ApiError:
     return ApiError(500, "", "resourceVersion should not be set on objects to be created")
 
 
+def undeclared_fields_error(
+    api_version: str, kind: str, namespace: str, name: str, paths: Sequence[str]
+) -> ApiError:
+    """Build the 500 of an applied configuration with fields that its kind does not have.
+
+    The API server has no reason for it (apimachinery `structuredmerge.go`).
+    """
+    problems = [f".{path}: field not declared in schema" for path in paths]
+    joined = problems[0] if len(problems) == 1 else "\n  ".join(("errors:", *problems))
+    version = api_version if "/" in api_version else f"/{api_version}"
+    return ApiError(
+        500,
+        "",
+        f"failed to create typed patch object ({namespace}/{name}; {version}, Kind={kind}): "
+        f"{joined}",
+    )
+
+
 def timeout_error(
     message: str, causes: Sequence[dict[str, str]] = (), retry_after: int = 1
 ) -> ApiError:

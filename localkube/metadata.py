@@ -98,7 +98,7 @@ def set_condition(conditions: list[Object], new: Object) -> bool:
     if old is None:
         conditions.append(new)
         return True
-    if old.get("status") == new["status"]:
+    if old.get("status") == new.get("status"):
         new["lastTransitionTime"] = old.get("lastTransitionTime", new["lastTransitionTime"])
     if old == new:
         return False

@@ -66,6 +66,11 @@ class Objects:
     def __init__(self, store: Store, unreachable_toleration: int = DEFAULT_TOLERATION) -> None:
         self.store = store
         self._unreachable_toleration = unreachable_toleration
+        self._default_class_names: set[str] = set()
+        """The priority classes that claim to be the default: each new pod asks for it."""
+        for record in store.list(PRIORITYCLASSES.key):
+            self._note_default_class(Change("ADDED", PRIORITYCLASSES.key, record, None))
+        self.subscribe(PRIORITYCLASSES, self._note_default_class)
 
     # Reading
 
@@ -266,17 +271,28 @@ class Objects:
             priority_class = self.find(PRIORITYCLASSES, "", name)
             refusal = "" if priority_class else f"no PriorityClass with name {name} was found"
         else:
-            priority_class = resources.find_default_class(self.list(PRIORITYCLASSES))
+            priority_class = self._find_default_class()
             refusal = ""
         refusal = refusal or resources.set_priority(spec, priority_class)
         if refusal:
             raise errors.forbidden_error("", "pods", pod["metadata"].get("name", ""), refusal)
 
+    def _find_default_class(self) -> Object | None:
+        classes = (self.find(PRIORITYCLASSES, "", name) for name in self._default_class_names)
+        return resources.find_default_class(each for each in classes if each is not None)
+
+    def _note_default_class(self, change: Change) -> None:
+        name = change.record.name
+        if change.type != "DELETED" and change.record.decode().get("globalDefault"):
+            self._default_class_names.add(name)
+        else:
+            self._default_class_names.discard(name)
+
     def _check_default_class(self, new: Object) -> None:
         """Check that no other priority class is the default when this one is to be."""
         name = new["metadata"].get("name", "")
-        default = resources.find_default_class(self.list(PRIORITYCLASSES))
-        if new.get("globalDefault") and default and default["metadata"]["name"] != name:
+        default = self._find_default_class() if new.get("globalDefault") else None
+        if default and default["metadata"]["name"] != name:
             why = (
                 f"PriorityClass {default['metadata']['name']} is already marked as default. "
                 "Only one default can exist"

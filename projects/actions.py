@@ -122,7 +122,7 @@ def set_enabled(account: ServiceAccount, enabled: bool, by: User) -> None:
     """Enable or disable a service account; a disabled one gets no token, and its tokens stop.
 
     Its secret, its rules and the workloads that it launched stay. Raises NotAllowed also where an
-    account is enabled that may do more than `by` may.
+    account is enabled that may do more than `by` may, and Http404 for one that was deleted.
     """
     access.require(by, Verb.EDIT, Entity.SERVICE_ACCOUNTS, account.scope)
     if enabled:
@@ -143,6 +143,8 @@ def set_enabled(account: ServiceAccount, enabled: bool, by: User) -> None:
                 before={"enabled": not enabled},
                 after={"enabled": enabled},
             )
+        elif not ServiceAccount.objects.filter(pk=account.pk).exists():
+            raise Http404("This service account is not there any more.")
     account.is_enabled = enabled
 
 

@@ -46,14 +46,15 @@ def change(
         with transaction.atomic():
             row = _lock_department(department)
             edit_conflicts.check_version(row.version, version, f"Department {row.name}")
-            before = audit_values(row)
+            before, columns_before = audit_values(row), edit_conflicts.get_edited_columns(row)
             row.name = form.cleaned_data["name"]
             form.fill_row(row)
-            row.version += 1
-            row.save()
-            _record_change(
-                audit.Event.UPDATE, row, by, *audit.select_changes(before, audit_values(row))
-            )
+            if edit_conflicts.get_edited_columns(row) != columns_before:
+                row.version += 1
+                row.save()
+                _record_change(
+                    audit.Event.UPDATE, row, by, *audit.select_changes(before, audit_values(row))
+                )
             schedule_provisioning(row)
     except IntegrityError:
         raise _make_name_clash(form.cleaned_data["name"]) from None

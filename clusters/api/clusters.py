@@ -23,7 +23,7 @@ from console.errors import Invalid
 from console.rest_bodies import Body, parse_body
 from projects import access
 from projects.api import schemas
-from projects.api.base import ApiView, ListQuery
+from projects.api.base import ApiView, ListQuery, format_moment
 from projects.api.idempotency import idempotent
 from projects.permissions import Entity, Verb
 from projects.scopes import cluster_scope
@@ -112,8 +112,8 @@ class ClusterView(ApiView):
                     {"verb": need.verb, "resource": need.kind} for need in review.refused_needs
                 ],
                 "sameAs": cluster_twins.find_twins(cluster, Cluster.objects.visible_to(self.user)),
-                "probedAt": _format_moment(cluster.probed_at),
-                "permissionsCheckedAt": _format_moment(cluster.permissions_at),
+                "probedAt": format_moment(cluster.probed_at),
+                "permissionsCheckedAt": format_moment(cluster.permissions_at),
             }
         )
 
@@ -215,15 +215,15 @@ def serialize_cluster(cluster: Cluster) -> dict[str, Any]:
         "uuid": str(cluster.pk),
         "tenantId": 1,
         "name": cluster.name,
-        "createdAt": cluster.created_at.isoformat(),
+        "createdAt": format_moment(cluster.created_at),
         "domain": cluster.server,
         "version": cluster.version,
         "platform": cluster.platform,
         "enabled": cluster.is_enabled,
         "status": {"state": cluster.state, "message": cluster.trouble},
-        "lastLiveness": _format_moment(cluster.last_seen_at),
+        "lastLiveness": format_moment(cluster.last_seen_at),
         "metrics": {
-            "lastAt": _format_moment(cluster.metrics_at),
+            "lastAt": format_moment(cluster.metrics_at),
             "message": cluster.metrics_problem,
         },
     }
@@ -287,7 +287,3 @@ def _serialize_prerequisite(prerequisite: Any) -> dict[str, Any]:
         "install": prerequisite.command,
         "isRequired": prerequisite.is_required,
     }
-
-
-def _format_moment(moment: Any) -> str | None:
-    return moment.isoformat() if moment else None

@@ -19,7 +19,7 @@ from console.errors import Invalid
 from console.rest_bodies import describe_field, mark_unsupported
 from projects import access
 from projects.api import filtering, quotas, schemas
-from projects.api.base import ApiView, ListQuery
+from projects.api.base import ApiView, ListQuery, format_moment
 from projects.api.bodies import TENANT_ID
 from projects.api.idempotency import idempotent
 from projects.api.merging import follow_version, repeat_stale
@@ -310,8 +310,8 @@ def serialize_node_pool(pool: NodePool, counted: PoolCounts) -> dict[str, Any]:
         "nodes": nodes,
         "gpus": float(counted.count_gpus(pool)),
         "status": {"phase": "Ready" if nodes else "Empty"},
-        "createdAt": pool.created_at.isoformat(),
-        "updatedAt": pool.updated_at.isoformat(),
+        "createdAt": format_moment(pool.created_at),
+        "updatedAt": format_moment(pool.updated_at),
         "version": pool.version,
     }
 

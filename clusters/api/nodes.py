@@ -15,7 +15,7 @@ from clusters.api import cluster_schemas
 from clusters.models import Cluster, Node
 from clusters.node_capacity import NodeRow, load_node_rows, load_pool_lookup
 from projects.api import filtering, schemas
-from projects.api.base import ApiView, ListQuery, build_list_body
+from projects.api.base import ApiView, ListQuery, build_list_body, format_moment
 
 FIELDS = {
     "name": filtering.text_field("name"),
@@ -120,5 +120,5 @@ def _serialize_node(row: NodeRow, pools: Sequence[str]) -> dict[str, Any]:
         "memoryBytes": {"total": node.memory, "allocated": row.memory_allocated},
         "pods": row.pods,
         "taints": node.taints,
-        "updatedAt": node.seen_at.isoformat(),
+        "updatedAt": format_moment(node.seen_at),
     }

@@ -26,6 +26,7 @@ from environments.kinds import AssetKind
 from environments.models import Asset
 from environments.rest_mapping import RestMapping
 from projects.api import schemas
+from projects.api.base import format_moment
 from projects.scopes import TENANT, Level, Scope, cluster_scope, department_scope, project_scope
 
 _LEVELS = {"projectId": Level.PROJECT, "departmentId": Level.DEPARTMENT, "clusterId": Level.CLUSTER}
@@ -164,9 +165,9 @@ def serialize_meta(kind: AssetKind, asset: Asset) -> dict[str, Any]:
         "clusterId": None if asset.cluster_id is None else str(asset.cluster_id),
         "builtIn": asset.is_built_in,
         "createdBy": asset.created_by.username if asset.created_by else "",
-        "createdAt": asset.created_at.isoformat(),
+        "createdAt": format_moment(asset.created_at),
         "updatedBy": asset.updated_by.username if asset.updated_by else "",
-        "updatedAt": asset.updated_at.isoformat(),
+        "updatedAt": format_moment(asset.updated_at),
         "version": asset.version,
     }
 

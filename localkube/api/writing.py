@@ -4,6 +4,7 @@ A patch reads, applies and stores without giving up the loop in between, so it c
 anybody and retries nothing.
 """
 
+import asyncio
 from dataclasses import replace
 from typing import Any, Literal, cast
 
@@ -16,7 +17,7 @@ from localkube.api.negotiation import SUPPORTED_MEDIA_TYPES
 from localkube.api.paging import check_options
 from localkube.api.reading import ITEM_FORMS, build_object_response
 from localkube.errors import Cause
-from localkube.metadata import Object
+from localkube.metadata import Object, deep_copy
 from localkube.objects import Objects, WriteRequest
 from localkube.resources.resource import Resource
 
@@ -76,8 +77,8 @@ class WriteHandler:
         check_acceptable(call)
         raw = await self._body_reader.read_body(call)
         change = await decode_patch(raw, media, resource)
-        if request.field_validation == "Strict" and media != JSON_PATCH:
-            check_duplicates(raw, resource)
+        if media != JSON_PATCH:
+            await check_duplicates(raw, resource, request)
         # No await from here on: nobody writes between read and update, so nothing is retried.
         if media == APPLY_PATCH:
             return await self._apply_configuration(
@@ -108,6 +109,7 @@ class WriteHandler:
         request: WriteRequest,
     ) -> Response:
         _check_intent(resource, intent, namespace, name)
+        _check_declared(resource, intent, namespace, name)
         current = self._objects.find(resource, namespace, name)
         if current is None and subresource:
             raise errors.not_found_error(resource.group, resource.plural, name)
@@ -151,8 +153,8 @@ class WriteHandler:
             raise bodies.unrecognized_error(
                 resource.kind, f"Object 'Kind' is missing in '{bodies.summarize_body(raw)}'", raw
             )
-        if request.field_validation == "Strict" and media in ("", *bodies.JSON_TYPES):
-            check_duplicates(raw, resource)
+        if media in ("", *bodies.JSON_TYPES):
+            await check_duplicates(raw, resource, request)
         return obj
 
 
@@ -267,16 +269,21 @@ def apply_patch(resource: Resource, current: Object, change: Any, media: str) ->
     return patched
 
 
-def check_duplicates(raw: bytes, resource: Resource) -> None:
-    """Check that no key comes twice in one JSON object, for strict validation.
+async def check_duplicates(raw: bytes, resource: Resource, request: WriteRequest) -> None:
+    """Refuse or report keys that come twice in one JSON object, as the request says.
 
-    Raises ApiError 400.
+    Raises ApiError 400 for strict validation.
     """
-    duplicates = bodies.find_duplicate_fields(raw)
-    if duplicates:
-        raise errors.StrictDecodingError(
-            resource.kind, resource.version, [f'duplicate field "{path}"' for path in duplicates]
-        )
+    if request.field_validation == "Ignore":
+        return
+    if len(raw) > bodies.THREAD_FROM_BYTES:
+        paths = await asyncio.to_thread(bodies.find_duplicate_fields, raw)
+    else:
+        paths = bodies.find_duplicate_fields(raw)
+    problems = [f'duplicate field "{path}"' for path in paths]
+    if problems and request.field_validation == "Strict":
+        raise errors.StrictDecodingError(resource.kind, resource.version, problems)
+    request.warnings.extend(problems)
 
 
 def _check_name(obj: Object, name: str) -> None:
@@ -314,6 +321,21 @@ def _check_intent(resource: Resource, intent: Any, namespace: str, name: str) ->
     if resource.namespaced and metadata.setdefault("namespace", namespace) != namespace:
         raise errors.bad_request_error(
             "the namespace of the provided object does not match the namespace sent on the request"
+        )
+
+
+def _check_declared(resource: Resource, intent: Object, namespace: str, name: str) -> None:
+    """Check that an applied object has no field that its kind has not.
+
+    The API server merges by its schema and cannot do without, whatever fieldValidation says. Raises
+    ApiError 500.
+    """
+    if not resource.schema:
+        return
+    unknown = schemas.load_schema(resource.schema).prune(deep_copy(intent))
+    if unknown:
+        raise errors.undeclared_fields_error(
+            resource.api_version, resource.kind, namespace, name, unknown
         )
 
 

@@ -17,7 +17,7 @@ def find_announced_outcome(conditions: Iterable[Object]) -> Outcome | None:
     conditions = tuple(conditions)
     for kind in END_CONDITIONS:
         condition = find_condition(conditions, kind)
-        if condition is not None and condition["status"] == "True":
+        if condition is not None and condition.get("status") == "True":
             return kind, str(condition.get("reason")), str(condition.get("message"))
     return None
 

@@ -233,7 +233,7 @@ def set_job_condition(
     old = find_condition(conditions, kind)
     if old is None and not status:
         return False
-    if old is not None and (old["status"], old.get("reason"), old.get("message")) == (
+    if old is not None and (old.get("status"), old.get("reason"), old.get("message")) == (
         str(status),
         reason,
         message,
@@ -241,7 +241,9 @@ def set_job_condition(
         return False
     now = clock.format_time()
     transition_time = (
-        old["lastTransitionTime"] if old is not None and old["status"] == str(status) else now
+        old.get("lastTransitionTime", now)
+        if old is not None and old.get("status") == str(status)
+        else now
     )
     new = {
         "type": kind,

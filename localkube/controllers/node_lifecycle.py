@@ -169,7 +169,7 @@ class NodeLifecycleController:
             conditions = current.setdefault("status", {}).setdefault("conditions", [])
             for kind in HEALTH_CONDITIONS:
                 old = find_condition(conditions, kind)
-                if old is None or old["status"] != "Unknown":
+                if old is None or old.get("status") != "Unknown":
                     set_condition(conditions, _build_unknown(kind, old, current))
 
         changed = self._objects.modify(NODES, "", name_of(node), change, subresource="status")
@@ -219,7 +219,7 @@ class NodeLifecycleController:
         for key in waiting[:PODS_PER_RECONCILE]:
             pod = self._objects.find(PODS, *key)
             condition = find_condition(_get_conditions(pod or {}), "Ready")
-            if pod is not None and condition is not None and condition["status"] == "True":
+            if pod is not None and condition is not None and condition.get("status") == "True":
                 self._objects.modify(PODS, *key, _set_unready, subresource="status")
                 self._recorder.record_event(pod, "Warning", "NodeNotReady", "Node is not ready")
         del waiting[:PODS_PER_RECONCILE]

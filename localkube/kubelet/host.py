@@ -339,7 +339,11 @@ def _describe_missing_log(pod: Object, container: str, options: LogOptions) -> s
     if options.previous:
         return f'previous terminated container "{container}" in pod "{name_of(pod)}" not found'
     state: Object = next(
-        (entry["state"] for entry in _list_container_statuses(pod) if entry["name"] == container),
+        (
+            entry.get("state") or {}
+            for entry in _list_container_statuses(pod)
+            if entry.get("name") == container
+        ),
         {},
     )
     if "terminated" in state or "running" in state:

@@ -139,8 +139,8 @@ class NodeReporter:
             old = find_condition(conditions, condition["type"])
             if (
                 old is not None
-                and old["status"] == condition["status"]
-                and old["message"] == condition["message"]
+                and old.get("status") == condition["status"]
+                and old.get("message") == condition["message"]
                 and not report
             ):
                 continue

@@ -265,7 +265,7 @@ def _build_conditions(
         )
         own_types.add("DisruptionTarget")
     ordered = [_set_transition_time(condition, old) for condition in conditions]
-    return ordered + [condition for condition in old if condition["type"] not in own_types]
+    return ordered + [condition for condition in old if condition.get("type") not in own_types]
 
 
 def _set_transition_time(condition: Object, old: Sequence[Object]) -> Object:

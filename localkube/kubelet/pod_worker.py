@@ -173,7 +173,7 @@ class PodWorker:
         """Return what the disk knows of each container."""
         old = pod.get("status") or {}
         stored = {
-            entry["name"]: entry
+            entry.get("name"): entry
             for part in ("initContainerStatuses", "containerStatuses")
             for entry in old.get(part) or ()
         }

@@ -12,7 +12,7 @@ maps and secrets are made read-only besides.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -225,24 +225,37 @@ def _projected_files(source: Object, pod: Object, sources: PodSources) -> Files:
 def _write_files(place: Path, files: Files) -> None:
     """Make `place` hold exactly these files.
 
-    Each is replaced atomically, so a reader sees the old one or the new one.
+    Each is replaced atomically, so a reader sees the old one or the new one. Raises ConfigError.
     """
+    contents = {_parse_relative_path(path): content for path, content in files.items()}
+    _check_nesting(contents)
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for path, (content, mode) in files.items():
-        target = place / _parse_relative_path(path)
+    for path, (content, mode) in contents.items():
+        target = place / path
         target.parent.mkdir(parents=True, exist_ok=True)
         draft = target.with_name(f".{target.name}.new")
         draft.unlink(missing_ok=True)
         draft.write_bytes(content)
         draft.chmod(mode)
         draft.replace(target)
-    wanted_paths = {place / path for path in files}
+    wanted_paths = {place / path for path in contents}
     for stale in [
         existing
         for existing in place.rglob("*")
         if existing.is_file() and existing not in wanted_paths
     ]:
         stale.unlink()
+
+
+def _check_nesting(paths: Collection[Path]) -> None:
+    """Check that no file is to lie below another one. Raises ConfigError."""
+    for path in paths:
+        above = next((parent for parent in path.parents if parent in paths), None)
+        if above is not None:
+            raise ConfigError(
+                f"the paths {str(above)!r} and {str(path)!r} exclude each other: {str(above)!r} "
+                "cannot be both a file and a directory; give one of them another path"
+            )
 
 
 def _parse_relative_path(path: str) -> Path:

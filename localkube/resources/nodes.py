@@ -1,7 +1,8 @@
 """Nodes, their leases, and namespaces."""
 
-from localkube.errors import Cause, unsupported_cause
+from localkube.errors import MAX_CAUSES, Cause, unsupported_cause
 from localkube.metadata import Object, find_condition, labels_of
+from localkube.resources import name_rules
 from localkube.resources.causes import invalid_value_cause
 from localkube.resources.field_readers import boolean_reader, text_reader
 from localkube.resources.pod_defaults import canonicalize_amounts
@@ -41,7 +42,12 @@ def _format_info(node: Object, key: str, default: str) -> str:
 def _format_address(node: Object, kind: str) -> str:
     addresses = (node.get("status") or {}).get("addresses") or ()
     return next(
-        (str(address["address"]) for address in addresses if address.get("type") == kind), NONE
+        (
+            str(address["address"])
+            for address in addresses
+            if address.get("type") == kind and address.get("address")
+        ),
+        NONE,
     )
 
 
@@ -57,14 +63,27 @@ def set_node_defaults(node: Object) -> None:
 
 
 def check_node(node: Object, old: Object | None) -> list[Cause]:
-    causes = []
+    causes: list[Cause] = []
+    pairs = set()
     for index, taint in enumerate((node.get("spec") or {}).get("taints") or ()):
-        if taint.get("effect") not in TAINT_EFFECTS:
-            causes.append(
-                unsupported_cause(
-                    f"spec.taints[{index}].effect", taint.get("effect") or "", TAINT_EFFECTS
-                )
-            )
+        if len(causes) > MAX_CAUSES:
+            break
+        field = f"spec.taints[{index}]"
+        key, value, effect = (str(taint.get(part) or "") for part in ("key", "value", "effect"))
+        causes += [
+            invalid_value_cause(f"{field}.key", key, text)
+            for text in name_rules.check_qualified_name(key)
+        ]
+        causes += [
+            invalid_value_cause(f"{field}.value", value, text)
+            for text in name_rules.check_label_value(value)
+        ]
+        if effect not in TAINT_EFFECTS:
+            causes.append(unsupported_cause(f"{field}.effect", effect, TAINT_EFFECTS))
+        elif (key, effect) in pairs:
+            text = "taints must be unique by key and effect pair"
+            causes.append(Cause("FieldValueDuplicate", f"Duplicate value: {text}", field))
+        pairs.add((key, effect))
     return causes
 
 

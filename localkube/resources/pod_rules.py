@@ -11,6 +11,7 @@ from localkube.resources.affinity_rules import check_affinity
 from localkube.resources.causes import duplicate_cause, immutable_cause, invalid_value_cause
 from localkube.resources.container_rules import check_container, check_dns_label
 from localkube.resources.count_rules import check_counts
+from localkube.resources.gated_pod_rules import check_placement_changes, restore_placement
 from localkube.resources.metadata_rules import check_labels
 from localkube.resources.source_rules import check_sources
 from localkube.resources.storage import check_claim_spec
@@ -216,6 +217,10 @@ def _check_changes(new: dict[str, Any], old: dict[str, Any]) -> list[Cause]:
     if new == old:
         return []
     allowed_spec = deep_copy(new)
+    causes = []
+    if old.get("schedulingGates"):
+        causes = check_placement_changes(new, old)
+        restore_placement(allowed_spec, old)
     for part in ("containers", "initContainers"):
         old_containers = old.get(part) or []
         if len(old_containers) != len(allowed_spec.get(part) or []):
@@ -245,9 +250,10 @@ def _check_changes(new: dict[str, Any], old: dict[str, Any]) -> list[Cause]:
     changed = sorted(
         part for part in allowed_spec.keys() | old.keys() if allowed_spec.get(part) != old.get(part)
     )
-    if not changed:
-        return []
-    return [forbidden_cause("spec", f"{ALLOWED_CHANGES_MESSAGE}\n  changed: {', '.join(changed)}")]
+    if changed:
+        text = f"{ALLOWED_CHANGES_MESSAGE}\n  changed: {', '.join(changed)}"
+        causes.append(forbidden_cause("spec", text))
+    return causes
 
 
 def _contains_all(

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from projects import access
 from projects.api import filtering, schemas
-from projects.api.base import MAX_ITEMS, ApiView, ListQuery, build_list_body
+from projects.api.base import MAX_ITEMS, ApiView, ListQuery, build_list_body, format_moment
 from projects.api.bodies import TENANT_ID
 from projects.models import AuditEntry
 from projects.permissions import Entity, Verb
@@ -121,7 +121,7 @@ def serialize_entry(entry: AuditEntry) -> dict[str, Any]:
     return {
         "id": str(entry.pk),
         "tenant_id": str(TENANT_ID),
-        "timestamp": entry.at.isoformat(),
+        "timestamp": format_moment(entry.at),
         "event": entry.event,
         "action": entry.event,
         "status": status,

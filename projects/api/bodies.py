@@ -1,12 +1,12 @@
 """Answers about access: how they are serialized, and described for the OpenAPI document."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from console.errors import Invalid
 from console.texts import parse_number
 from projects.api import schemas
+from projects.api.base import format_moment
 from projects.models import AccessRule, CustomRole, PersonalKey, ServiceAccount, User
 from projects.permissions import (
     DEPARTMENT,
@@ -145,8 +145,8 @@ def serialize_custom_role(role: CustomRole, permitted: frozenset[Permission]) ->
         "permissions": serialize_permissions(permitted),
         "version": role.version,
         "createdBy": str(role.created_by or ""),
-        "createdAt": role.created_at.isoformat(),
-        "updatedAt": role.updated_at.isoformat(),
+        "createdAt": format_moment(role.created_at),
+        "updatedAt": format_moment(role.updated_at),
     }
 
 
@@ -162,9 +162,9 @@ def serialize_rule(rule: AccessRule) -> dict[str, Any]:
         "roleName": rule.role_label,
         **_serialize_scope(rule),
         "createdBy": str(rule.created_by or ""),
-        "createdAt": rule.created_at.isoformat(),
+        "createdAt": format_moment(rule.created_at),
         # A rule is made and taken away, and never changed.
-        "updatedAt": rule.created_at.isoformat(),
+        "updatedAt": format_moment(rule.created_at),
     }
 
 
@@ -176,8 +176,8 @@ def serialize_user(user: User) -> dict[str, Any]:
         "isLocal": not getattr(user, "is_sso", False),
         "isActive": user.is_active,
         "mustChangePassword": user.must_change_password,
-        "lastLogin": _serialize_moment(user.last_login),
-        "createdAt": user.date_joined.isoformat(),
+        "lastLogin": format_moment(user.last_login),
+        "createdAt": format_moment(user.date_joined),
     }
 
 
@@ -189,10 +189,10 @@ def serialize_account(account: ServiceAccount) -> dict[str, Any]:
         "enabled": account.is_enabled,
         "tenantId": str(TENANT_ID),
         **_serialize_scope(account),
-        "expiresAt": _serialize_moment(account.expires_at),
-        "lastLogin": _serialize_moment(account.last_used_at),
+        "expiresAt": format_moment(account.expires_at),
+        "lastLogin": format_moment(account.last_used_at),
         "createdBy": str(account.created_by or ""),
-        "createdAt": account.created_at.isoformat(),
+        "createdAt": format_moment(account.created_at),
     }
 
 
@@ -201,9 +201,9 @@ def serialize_key(key: PersonalKey) -> dict[str, Any]:
         "id": str(key.pk),
         "name": key.name,
         "clientId": key.client_id,
-        "expiresAt": _serialize_moment(key.expires_at),
-        "lastLogin": _serialize_moment(key.last_used_at),
-        "createdAt": key.created_at.isoformat(),
+        "expiresAt": format_moment(key.expires_at),
+        "lastLogin": format_moment(key.last_used_at),
+        "createdAt": format_moment(key.created_at),
     }
 
 
@@ -219,10 +219,6 @@ def _serialize_scope(row: Scoped) -> dict[str, str]:
         "scopeId": "" if scope.id is None else str(scope.id),
         "scopeName": row.scope_words,
     }
-
-
-def _serialize_moment(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
 
 
 MOMENT_OR_NULL = {"type": ["string", "null"], "format": "date-time"}

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from console.errors import Invalid
 from projects import access, departments, scope_choices
 from projects.api import filtering, quotas, schemas, unit_bodies
-from projects.api.base import ApiView, ListQuery
+from projects.api.base import ApiView, ListQuery, format_moment
 from projects.api.idempotency import idempotent
 from projects.api.merging import follow_version, repeat_stale
 from projects.api.unit_bodies import DepartmentBody, ResourcesBody
@@ -258,7 +258,7 @@ def serialize_department(row: Any) -> dict[str, Any]:
         "id": str(row.pk),
         "name": row.name,
         "description": row.description,
-        "createdAt": row.created_at.isoformat(),
+        "createdAt": format_moment(row.created_at),
         "version": row.version,
         "projectsCount": row.projects_count or 0,
         "resources": quotas.serialize_shares(row.shares),

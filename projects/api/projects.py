@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from console.shell_commands import CreationCalls, build_command, build_curl
 from projects.api import filtering, quotas, schemas
-from projects.api.base import ApiView, ListQuery
+from projects.api.base import ApiView, ListQuery, format_moment
 from projects.models import Project
 
 FIELDS = {
@@ -109,7 +109,7 @@ def serialize_project(project: Project) -> dict[str, Any]:
         "parentId": str(project.department_id),
         "namespace": project.namespace,
         "requestedNamespace": project.namespace,
-        "createdAt": project.created_at.isoformat(),
+        "createdAt": format_moment(project.created_at),
         "status": status,
         "totalResources": quotas.serialize_total(project.shares),
         "defaultNodePools": settings["nodePools"],

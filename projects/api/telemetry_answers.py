@@ -9,7 +9,7 @@ from django.utils import timezone
 from console.errors import Invalid
 from console.texts import parse_number
 from projects.api import schemas
-from projects.api.base import ListQuery
+from projects.api.base import ListQuery, format_moment
 
 MAX_GROUPS = 2
 """Fields that values can be grouped by at once."""
@@ -104,4 +104,4 @@ def serialize_telemetry(kind: str, groups: Sequence[str], amounts: Amounts) -> d
         }
         for keys, amount in amounts.items()
     ]
-    return {"type": kind, "timestamp": timezone.now().isoformat(), "values": values}
+    return {"type": kind, "timestamp": format_moment(timezone.now()), "values": values}

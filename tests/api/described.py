@@ -5,11 +5,22 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 
 from workloads.api.api_description import build_openapi_document
 
 METHODS = ("get", "post", "put", "patch", "delete")
+
+
+def is_utc_moment(value: object) -> bool:
+    return not isinstance(value, str) or bool(
+        re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", value)
+    )
+
+
+ANSWER_FORMATS = FormatChecker(())
+"""All moments of answers are in UTC and written alike."""
+ANSWER_FORMATS.checks("date-time")(is_utc_moment)
 
 
 @cache
@@ -44,7 +55,7 @@ def check_answer(method: str, address: str, status: int, answer: Any) -> None:
     content = (described or {}).get("content", {}).get("application/json")
     if content is not None:
         where = f"{method} {address} answers {status}"
-        check_value(content["schema"], answer, where)
+        check_value(content["schema"], answer, where, ANSWER_FORMATS)
         undescribed = set(list_undescribed(content["schema"], answer))
         assert not undescribed, f"{where}, which is not described: {sorted(undescribed)}"
 
@@ -58,10 +69,12 @@ def check_request(method: str, address: str, body: Any) -> None:
     check_value(described["schema"], body, f"{method} {address}")
 
 
-def check_value(schema: Mapping[str, Any], value: Any, where: str) -> None:
+def check_value(
+    schema: Mapping[str, Any], value: Any, where: str, formats: FormatChecker | None = None
+) -> None:
     problems = [
         f"{where}: {error.json_path} {error.message[:300]}"
-        for error in Draft202012Validator(schema).iter_errors(value)
+        for error in Draft202012Validator(schema, format_checker=formats).iter_errors(value)
     ]
     assert not problems, problems
 

@@ -2,6 +2,7 @@
 them.
 """
 
+import json
 import re
 import warnings
 from collections.abc import Iterator
@@ -51,12 +52,21 @@ def test_every_address_is_a_view_of_the_api_and_asks_for_a_token(
             assert answer["code"] == 401
 
 
+def test_a_method_that_is_not_taken_is_refused_with_those_that_are(cast: Cast) -> None:
+    for method in ("OPTIONS", "PUT", "TRACE"):
+        answer = Caller(cast.alice).raw(method, "/org-unit/projects")
+        assert answer.status_code == 405
+        assert answer["Allow"] == "GET, POST, HEAD"
+        assert "not allowed" in json.loads(answer.content)["message"]
+
+
 def test_the_description_is_valid_and_made_without_warnings() -> None:
     GENERATOR_STATS.reset()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         generate_document.cache_clear()
-        validate_schema(build_openapi_document())
+        # drf-spectacular has no types there.
+        validate_schema(build_openapi_document())  # type: ignore[no-untyped-call]
     assert not GENERATOR_STATS
 
 

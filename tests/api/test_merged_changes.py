@@ -10,6 +10,7 @@ from django.db import connection
 
 from clusters.models import NodePool
 from projects.api.merging import MAX_TRIES
+from projects.models import AuditEntry
 from tests.api.calling import Caller, a_body
 from tests.cast import Cast
 
@@ -151,10 +152,28 @@ def test_a_version_that_is_named_is_not_followed(cast: Cast) -> None:
 
 def test_a_change_that_never_comes_first_is_given_up_with_what_to_do(cast: Cast) -> None:
     alice, changed = Caller(cast.alice), make_asset(cast)
+    numbers = iter(range(2, MAX_TRIES + 2))
 
     def change_too() -> None:
-        alice("PATCH", changed.address, changed.second, 202)
+        body = {"spec": {"gpuDevicesRequest": next(numbers)}}
+        alice("PATCH", changed.address, body, 202)
 
     with before_each_lock(changed.table, change_too, times=MAX_TRIES):
         refused = alice("PATCH", changed.address, changed.first, 409)
     assert "repeat your change" in refused["message"]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_change_of_nothing_leaves_no_trace(cast: Cast, make: Callable[[Cast], Changed]) -> None:
+    alice, changed = Caller(cast.alice), make(cast)
+    status = 202 if changed.address.startswith(("/asset", "/workload-templates")) else 200
+    alice("PATCH", changed.address, changed.first, status)
+    before, entries = alice("GET", changed.address), AuditEntry.objects.count()
+    for body in ({}, changed.first):
+        if body or not changed.address.startswith(POLICY):
+            assert alice("PATCH", changed.address, body, status) == before
+    assert alice("GET", changed.address) == before
+    assert AuditEntry.objects.count() == entries
+    alice("PATCH", changed.address, changed.second, status)
+    assert alice("GET", changed.address) != before
+    assert AuditEntry.objects.count() == entries + 1

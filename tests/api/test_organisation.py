@@ -139,11 +139,10 @@ def test_what_says_what_is_so_anyway_is_taken(cast: Cast) -> None:
         },
     )
     assert (again["name"], again["nodePools"]) == ("cars", ["fast"])
-    assert alice("PUT", at, again) == again | {"version": again["version"] + 1}
+    # Nothing changes, so the version stays.
+    assert alice("PUT", at, again) == again
     whole = alice("GET", f"/org-unit/departments/{department['id']}")
-    assert alice("PUT", f"/org-unit/departments/{department['id']}", whole) == whole | {
-        "version": whole["version"] + 1
-    }
+    assert alice("PUT", f"/org-unit/departments/{department['id']}", whole) == whole
 
 
 def test_counts_heed_what_the_lists_heed(cast: Cast) -> None:
@@ -251,9 +250,6 @@ def test_a_node_pool_as_clients_send_one(cast: Cast) -> None:
     at = f"/node-pools/{made['id']}"
     assert alice("PUT", at, {"labelKey": "gpu", "labelValue": "a100"})["description"] == ""
     again = alice("GET", at)
-    assert alice("PUT", at, again) | {"updatedAt": ""} == again | {
-        "updatedAt": "",
-        "version": again["version"] + 1,
-    }
+    assert alice("PUT", at, again) == again
     assert "overProvisioningRatio" in alice("PUT", at, {"overProvisioningRatio": 2}, 400)["message"]
     assert alice("GET", "/node-pools/count?filterBy=labelValue==a100") == {"count": 1}

@@ -356,6 +356,41 @@ def start_raw(person: CommandLine) -> "subprocess.Popen[str]":
     return process
 
 
+@pytest.mark.parametrize(
+    ("line", "code", "number"),
+    [
+        ("{", -32700, None),
+        ("not JSON", -32700, None),
+        ("[" * 100_000, -32700, None),
+        ("[]", -32600, None),
+        ("5", -32600, None),
+        ('{"jsonrpc":"2.0","id":5,"method":7}', -32600, 5),
+        ('{"id":"a","method":"ping"}', -32600, "a"),
+        ('{"jsonrpc":"2.0","id":true,"method":7}', -32600, None),
+        ('{"jsonrpc":"2.0","id":6,"method":"ping","params":[1]}', -32600, 6),
+    ],
+)
+def test_a_line_that_is_no_message_is_refused(
+    stranger: CommandLine, line: str, code: int, number: int | str | None
+) -> None:
+    stranger.variables = {"MUSTER_SERVER": "http://127.0.0.1:1", "MUSTER_TOKEN": "a-token"}
+    with start_raw(stranger) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+        refusal = json.loads(process.stdout.readline())
+        assert refusal["jsonrpc"] == "2.0"
+        assert "id" in refusal
+        assert refusal["id"] == number
+        assert refusal["error"]["code"] == code
+        assert "Send " in refusal["error"]["message"]
+        write_message(process, id=7, method="ping")
+        assert json.loads(process.stdout.readline())["id"] == 7
+        process.stdin.close()
+    assert process.returncode == 0
+
+
 def test_calls_that_were_cancelled_do_not_pile_up_at_the_server(stranger: CommandLine) -> None:
     slow = SlowServer()
     with serve_answers(slow.answer) as server:

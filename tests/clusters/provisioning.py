@@ -29,7 +29,8 @@ def remove_now(project: Project) -> Project:
 
 
 def reload_project(project: Project) -> Project:
-    return Project.objects.select_related("department", "cluster").get(pk=project.pk)
+    row: Project = Project.objects.select_related("department", "cluster").get(pk=project.pk)
+    return row
 
 
 def find_drift_now(client: Client, cast: Cast) -> drift.Drift:

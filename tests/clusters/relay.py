@@ -4,6 +4,7 @@ answers itself.
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from clusters.models import Cluster
 from tests.cast import NOWHERE
@@ -57,8 +58,9 @@ class Relay(FaultServer):
                 exchange.answer(refusal[0], status(*refusal))
             return
         kind = request.headers.get("content-type", "application/json")
+        query: dict[str, Any] = request.query
         answer = self._api.request(
-            request.method, request.path, request.body or None, content_type=kind, **request.query
+            request.method, request.path, request.body or None, content_type=kind, **query
         )
         exchange.answer(answer.status, answer.body)
 

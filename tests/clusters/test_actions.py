@@ -1,5 +1,6 @@
 """A cluster is registered with what reaches it, or refused in words."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -60,15 +61,16 @@ def test_one_that_was_removed_meanwhile_keeps_no_credentials_and_gets_none(
         rows.update(removed_at="2026-01-01T00:00Z", kubeconfig="")
     else:
         actions.remove(rows.get(), cast.alice, force=True)
-    for late in (
+    late_changes: tuple[Callable[[], object], ...] = (
         lambda: actions.reconnect(stale_cluster, NOWHERE),
         lambda: actions.rename(stale_cluster, "other"),
         lambda: actions.enable(stale_cluster),
         lambda: actions.disable(stale_cluster),
         lambda: actions.request_check(stale_cluster),
-    ):
+    )
+    for change in late_changes:
         with pytest.raises(Clash, match="removed by somebody else"):
-            late()
+            change()
     stale_cluster.capabilities = {"served": ["v1/pods"]}
     cluster_checks._save_fields(stale_cluster, "capabilities")
     actions.remove(stale_cluster, cast.alice)

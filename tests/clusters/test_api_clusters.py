@@ -64,7 +64,7 @@ def test_one_cluster_tells_what_it_misses(alice: Caller, cast: Cast) -> None:
         "Training operator"
     ] == "missing"
     assert found["missingPermissions"] == [{"verb": "delete", "resource": "pods"}]
-    assert found["probedAt"] == "2026-01-01T00:00:00+00:00"
+    assert found["probedAt"] == "2026-01-01T00:00:00Z"
 
 
 def test_a_cluster_is_added_by_a_kubeconfig_or_a_token(alice: Caller) -> None:

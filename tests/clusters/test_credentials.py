@@ -232,13 +232,12 @@ def test_what_belongs_above_is_there_for_the_project(
     live_cast: Cast, client: Client, scope: str
 ) -> None:
     cluster, research = live_cast.cluster, live_cast.research
-    a_registry(
-        None,
-        "above",
-        **{"tenant": {}, "cluster": {"cluster": cluster}, "department": {"department": research}}[
-            scope
-        ],
-    )
+    scopes: dict[str, dict[str, Any]] = {
+        "tenant": {},
+        "cluster": {"cluster": cluster},
+        "department": {"department": research},
+    }
+    a_registry(None, "above", **scopes[scope])
     a_registry(live_cast.team_b, "beside")
     assert provision_now(live_cast.team_a).sync_error == ""
     assert get_pull_secrets(client, live_cast.team_a) == [get_secret_name("above")]

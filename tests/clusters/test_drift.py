@@ -2,7 +2,7 @@
 where all is well nothing is written.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 import pytest
@@ -204,7 +204,9 @@ def test_what_a_project_of_a_name_left_that_was_deleted_twice_stops_no_heartbeat
     owner = project_provisioning.build_project_owner(old[0], Installation.own_key())
     left = {("", "muster-old"): {"metadata": {"name": "muster-old", "labels": owner.labels}}}
 
-    def fetch_objects(client: object, resource: Resource, *more: str) -> dict[object, object]:
+    def fetch_objects(
+        client: object, resource: Resource, *more: str
+    ) -> Mapping[tuple[str, str], object]:
         return left if resource is NAMESPACES else {}
 
     monkeypatch.setattr(drift, "_fetch_objects", fetch_objects)

@@ -98,7 +98,7 @@ def test_what_pods_of_others_hold_is_counted_and_ours_is_not(live_cast: Cast) ->
                 }
             ]
         }
-        body = {
+        body: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": metadata,

@@ -99,6 +99,9 @@ def test_a_deleted_service_account_gets_no_secret_and_is_deleted_once(cast: Cast
     actions.delete_service_account(made, cast.alice)
     with pytest.raises(Http404):
         actions.rotate_secret(first, cast.alice)
+    for enabled in (True, False):
+        with pytest.raises(Http404, match="not there any more"):
+            actions.set_enabled(first, enabled, cast.alice)
     actions.delete_service_account(second, cast.alice)
     entries = AuditEntry.objects.filter(entity="service-account", event="delete")
     assert entries.count() == 1
@@ -144,6 +147,53 @@ def test_no_project_goes_to_a_department_while_that_is_deleted(cast: Cast) -> No
     moving.join()
     department = Project.objects.get(pk=cast.team_b.pk).department
     assert (department.name, department.deleted_at) == ("other", None)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_new", [False, True])
+def test_two_who_make_the_same_department_at_once_are_told_so(cast: Cast, is_new: bool) -> None:
+    first: ProjectChangeForm = change_project(cast, department="new")
+    place = {"name": "second", "department": "new", "cluster": str(cast.cluster.pk)}
+    second: ProjectChangeForm = ProjectForm(place | {"gpu_quota": "1"}, user=cast.alice)
+    assert second.is_valid(), second.errors
+    if not is_new:
+        team = cast.team_a
+        values = ProjectChangeForm.values(team) | {"department": "new"}
+        second = ProjectChangeForm(values, user=cast.alice, row=team)
+        assert second.is_valid(), second.errors
+    refusals: list[Clash] = []
+
+    def save_second() -> None:
+        try:
+            second.save()
+        except Clash as refusal:
+            refusals.append(refusal)
+        finally:
+            connections.close_all()
+
+    saving = threading.Thread(target=save_second)
+
+    def start_second(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith('INSERT INTO "projects_auditentry"') and not saving.ident:
+            saving.start()
+            with connection.cursor() as cursor:
+                # Until it waits for the department of the first, or has not waited for it.
+                while saving.is_alive():
+                    cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted")
+                    if cursor.fetchone():
+                        break
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(start_second):
+        first.save()
+    saving.join()
+    [refusal] = refusals
+    assert refusal.field == "department"
+    assert "Save again to put the project there" in refusal.text
+    assert Department.objects.filter(name="new").count() == 1
+    second.save()
+    assert Department.objects.get(name="new").projects.count() == 2
 
 
 @pytest.mark.parametrize("is_page", [False, True])

@@ -1,13 +1,13 @@
 """Leases: one process works for a cluster, whatever the clocks of their machines say."""
 
 import threading
+import time
 import uuid
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
-from clusters import leases
 from clusters.capabilities import Capabilities
 from clusters.leases import LeaseHolder, LeaseKind
 from clusters.models import Cluster
@@ -42,9 +42,9 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds, self.ahead = 1000.0, 0.0
         begin = timezone.now()
-        monkeypatch.setattr(leases.time, "monotonic", lambda: self.seconds)
+        monkeypatch.setattr(time, "monotonic", lambda: self.seconds)
         monkeypatch.setattr(
-            leases.timezone, "now", lambda: begin + timedelta(seconds=self.seconds + self.ahead)
+            timezone, "now", lambda: begin + timedelta(seconds=self.seconds + self.ahead)
         )
 
 
@@ -78,7 +78,7 @@ def test_a_lease_taken_meanwhile_ends_the_work_even_if_it_ran_out(
     holder = build_holder("first")
     holder.tick()
     (work,) = holder.works
-    past = leases.timezone.now() - timedelta(seconds=1)
+    past = timezone.now() - timedelta(seconds=1)
     Cluster.objects.update(followed_by="other", followed_until=past)
     clock.seconds += 2
     holder.tick()

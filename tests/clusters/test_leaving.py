@@ -18,6 +18,7 @@ from projects.actions import create_service_account
 from projects.models import AccessRule, Project
 from tests.cast import Cast, a_spec
 from tests.cluster import LocalKube
+from tests.clusters.kube.faults import Request
 from tests.clusters.provisioning import (
     build_foreign_object,
     find_drift_now,
@@ -28,7 +29,7 @@ from tests.clusters.provisioning import (
     reload_project,
     remove_now,
 )
-from tests.clusters.relay import Relay, refuse_queues
+from tests.clusters.relay import Refusal, Relay, refuse_queues
 from tests.conformance.api import eventually
 from tests.workloads.acting import QUICK, Acting
 from tests.workloads.conftest import acting, requested_steps
@@ -203,10 +204,10 @@ def test_a_removal_that_stops_between_two_requests_goes_on(
     team = provision_now(live_cast.team_a)
     project_removal.remove_project(team, live_cast.alice)
 
-    def broken(request: object) -> tuple[int, str] | None:
+    def broken(request: Request) -> Refusal | None:
         return (
             (500, "InternalError") if request.method == "DELETE" and path in request.path else None
-        )  # type: ignore[attr-defined]
+        )
 
     with Relay(embedded_cluster.kubeconfig, broken) as relay:
         relay.lead_cluster_here(live_cast.cluster)
@@ -220,9 +221,7 @@ def test_a_removal_that_stops_between_two_requests_goes_on(
 def test_what_was_written_while_it_was_removed_is_removed(
     live_cast: Cast, client: Client, requested_steps: list[tuple[str, str]]
 ) -> None:
-    late = project_provisioning.Project.objects.select_related("department", "cluster").get(
-        pk=live_cast.team_a.pk
-    )
+    late = Project.objects.select_related("department", "cluster").get(pk=live_cast.team_a.pk)
     project_removal.remove_project(live_cast.team_a, live_cast.alice)
     assert remove_now(live_cast.team_a).removed_at is not None
     # The step had read the row before.

@@ -54,7 +54,7 @@ def test_an_administrator_makes_one_and_it_is_audited(client: Client, cast: Cast
         "/node-pools/new", GIVEN | {"cluster": str(cast.cluster.pk), "description": "The new ones"}
     )
     made = NodePool.objects.get()
-    assert answer.url == f"/node-pools/{made.pk}"
+    assert answer.headers["Location"] == f"/node-pools/{made.pk}"
     assert (made.name, made.label_key, made.label_value, made.created_by) == (
         "h200",
         GIVEN["label_key"],

@@ -21,12 +21,12 @@ from clusters.kube.resources import (
     Resource,
 )
 from clusters.prerequisites import (
-    PRIORITY_CLASSES,
     Prerequisite,
     PrerequisiteState,
     is_missing_required,
     list_prerequisites,
 )
+from clusters.project_manifests import PRIORITY_CLASSES
 
 OPERATOR = (PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, JAXJOBS, PADDLEJOBS)
 TRAINER = (TRAINJOBS, CLUSTERTRAININGRUNTIMES)

@@ -1,5 +1,7 @@
 """What a cluster can do is what it says, and nothing else."""
 
+from typing import Any
+
 import pytest
 
 from clusters import capability_probe, cluster_checks, connections, tasks
@@ -98,7 +100,9 @@ def test_runtimes_are_told_with_framework_and_scheduler() -> None:
 
 def test_the_fields_of_a_trainjob_are_those_of_its_served_schema() -> None:
     kind = {"group": "trainer.kubeflow.org", "version": "v1alpha1", "kind": "TrainJob"}
-    fields = {"spec": {"properties": {"runtimeRef": {}, "trainer": {}, "runtimePatches": {}}}}
+    fields: dict[str, Any] = {
+        "spec": {"properties": {"runtimeRef": {}, "trainer": {}, "runtimePatches": {}}}
+    }
     schemas = {
         "io.other": {"type": "object"},
         "io.trainjob": {"x-kubernetes-group-version-kind": [kind], "properties": fields},
@@ -186,7 +190,9 @@ def test_a_heartbeat_asks_at_most_once_a_minute_and_again_after_that(cast: Cast)
         assert first is not None
         Cluster.objects.update(probed_at=first - cluster_checks.PROBE_INTERVAL)
         tasks.heartbeat(str(cast.cluster.pk))
-        assert Cluster.objects.get().probed_at > first
+        second = Cluster.objects.get().probed_at
+        assert second is not None
+        assert second > first
     assert Cluster.objects.get().state == "Connected"
 
 

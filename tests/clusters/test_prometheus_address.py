@@ -147,6 +147,7 @@ def test_only_the_series_with_its_labels_are_the_cluster_s(client: Client, cast:
     page = client.get(f"/clusters/{cast.cluster.pk}/edit").content.decode()
     assert "cluster=&quot;prod-1&quot;" in page
     entry = AuditEntry.objects.filter(entity="cluster").latest("pk")
+    assert entry.after is not None
     assert entry.after["prometheusMatcher"] == 'cluster="prod-1"'
     refusal = edit(client, cast, prometheus_matcher='cluster="a"} or up{x="')
     assert "name=&quot;value&quot;" in refusal

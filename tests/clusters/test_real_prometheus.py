@@ -76,10 +76,10 @@ def write_divided_devices() -> str:
             f"DCGM_FI_DEV_FB_USED{{{labels}}} 1000",
         ]
     for instance, active, used in ((7, "0.000000", 100), (8, "0.500000", 200), (9, "1.000000", 50)):
-        pod = PARTS if instance < 9 else OTHER_PART
+        namespace, pod = PARTS if instance < 9 else OTHER_PART
         labels = (
             f'gpu="0",UUID="GPU-mig",GPU_I_PROFILE="1g.10gb",GPU_I_ID="{instance}",'
-            f'Hostname="gpu-3",namespace="{pod[0]}",pod="{pod[1]}"'
+            f'Hostname="gpu-3",namespace="{namespace}",pod="{pod}"'
         )
         lines += [
             f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{labels}}} {active}",
@@ -141,7 +141,9 @@ def prometheus_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     program = shutil.which("prometheus")
     if program is None:
         reason = "no Prometheus on this machine; install it (Debian: apt-get install prometheus)"
-        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
     folder = tmp_path_factory.mktemp("prometheus")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Exporter)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -29,6 +29,10 @@ from tests.conformance.samples import (
     shell_pod,
 )
 
+# The package does not say the types of these two.
+load_kube_config: Any = config.load_kube_config
+open_watch: Any = watch.Watch
+
 JOBS = ("kubeflow.org", "v1")
 TIMES = {"timeout_seconds": 20, "_request_timeout": (5, 25)}
 
@@ -37,7 +41,7 @@ TIMES = {"timeout_seconds": 20, "_request_timeout": (5, 25)}
 def connection(kubeconfig: Path) -> Iterator[Any]:
     """A client that does not retry by itself, as the console's does not."""
     settings = client.Configuration()
-    config.load_kube_config(str(kubeconfig), client_configuration=settings)
+    load_kube_config(str(kubeconfig), client_configuration=settings)
     settings.retries = False
     with client.ApiClient(settings) as opened:
         yield opened
@@ -52,6 +56,11 @@ def core(connection: Any) -> Any:
 @pytest.fixture
 def custom(connection: Any) -> Any:
     return client.CustomObjectsApi(connection)
+
+
+def parse_body(error: ApiException) -> Any:
+    assert error.body is not None
+    return json.loads(error.body)
 
 
 def test_the_version_is_read(connection: Any) -> None:
@@ -81,7 +90,7 @@ def test_a_config_map_lives_and_dies(core: Any, namespace: str) -> None:
     with pytest.raises(ApiException) as missing:
         core.read_namespaced_config_map("cm", namespace)
     assert missing.value.status == 404
-    assert json.loads(missing.value.body)["reason"] == "NotFound"
+    assert parse_body(missing.value)["reason"] == "NotFound"
 
 
 def test_a_pod_is_made_from_models(core: Any, pods_namespace: str) -> None:
@@ -170,7 +179,7 @@ def test_a_refusal_carries_its_causes(custom: Any, namespace: str) -> None:
             *JOBS, namespace, "pytorchjobs", pytorchjob() | {"spec": {}}
         )
     assert refusal.value.status == 422
-    causes = json.loads(refusal.value.body)["details"]["causes"]
+    causes = parse_body(refusal.value)["details"]["causes"]
     assert "spec.pytorchReplicaSpecs" in [cause["field"] for cause in causes]
 
 
@@ -181,7 +190,7 @@ def test_a_conflict_is_told_from_a_name_that_is_taken(core: Any, namespace: str)
         core.replace_namespaced_config_map("cm", namespace, made)
     with pytest.raises(ApiException) as taken:
         core.create_namespaced_config_map(namespace, configmap())
-    reasons = [json.loads(error.value.body)["reason"] for error in (conflict, taken)]
+    reasons = [parse_body(error.value)["reason"] for error in (conflict, taken)]
     assert (conflict.value.status, taken.value.status, reasons) == (
         409,
         409,
@@ -194,7 +203,7 @@ def test_pods_are_watched_as_models(core: Any, api: Api, namespace: str) -> None
     create_pod(api, namespace, pod("one"))
     api.delete(PODS.path(namespace, "one")).ok()
     events = []
-    watcher: Any = watch.Watch()
+    watcher = open_watch()
     for event in watcher.stream(
         core.list_namespaced_pod, namespace, resource_version=version, **TIMES
     ):
@@ -207,7 +216,7 @@ def test_pods_are_watched_as_models(core: Any, api: Api, namespace: str) -> None
 
 def test_custom_objects_are_watched_as_dicts(custom: Any, api: Api, namespace: str) -> None:
     create(api, PYTORCHJOBS, namespace, pytorchjob("one"))
-    watcher: Any = watch.Watch()
+    watcher = open_watch()
     stream = watcher.stream(
         custom.list_namespaced_custom_object, *JOBS, namespace, "pytorchjobs", **TIMES
     )
@@ -218,7 +227,7 @@ def test_custom_objects_are_watched_as_dicts(custom: Any, api: Api, namespace: s
 
 
 def test_a_version_that_is_too_old_is_an_error(custom: Any, namespace: str) -> None:
-    watcher: Any = watch.Watch()
+    watcher = open_watch()
     stream = watcher.stream(
         custom.list_namespaced_custom_object,
         *JOBS,
@@ -250,7 +259,7 @@ def test_leases_are_read_with_their_times(connection: Any, api: Api, namespace: 
     obj = lease("one")
     obj["spec"]["renewTime"] = "2026-01-01T00:00:00.000123Z"
     create(api, LEASES, namespace, obj)
-    read = client.CoordinationV1Api(connection).read_namespaced_lease("one", namespace)
+    read: Any = client.CoordinationV1Api(connection).read_namespaced_lease("one", namespace)
     assert (read.spec.holder_identity, read.spec.renew_time.microsecond) == ("a", 123)
 
 
@@ -268,12 +277,8 @@ def test_access_is_asked_for(connection: Any) -> None:
     review = client.V1SelfSubjectAccessReview(
         spec=client.V1SelfSubjectAccessReviewSpec(resource_attributes=attributes)
     )
-    assert (
-        client.AuthorizationV1Api(connection)
-        .create_self_subject_access_review(review)
-        .status.allowed
-        is True
-    )
+    access: Any = client.AuthorizationV1Api(connection)
+    assert access.create_self_subject_access_review(review).status.allowed is True
 
 
 def test_a_dry_run_is_asked_for(core: Any, namespace: str) -> None:

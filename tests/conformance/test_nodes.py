@@ -1,6 +1,7 @@
 """Nodes: several in a list, cordoned and tainted, and pods bound to one or another."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -70,6 +71,30 @@ def test_a_taint_needs_an_effect_that_there_is(api: Api, pair: list[str]) -> Non
     assert "conformance" in keys
 
 
+@pytest.mark.parametrize(
+    ("taints", "field"),
+    [
+        ([{"effect": "NoSchedule"}], "spec.taints[0].key"),
+        ([{"key": "a b", "effect": "NoSchedule"}], "spec.taints[0].key"),
+        ([{"key": "a", "value": "x y", "effect": "NoSchedule"}], "spec.taints[0].value"),
+        (
+            [
+                {"key": "a", "effect": "NoSchedule"},
+                {"key": "a", "effect": "NoSchedule", "value": "x"},
+            ],
+            "spec.taints[1]",
+        ),
+    ],
+    ids=["no-key", "bad-key", "bad-value", "twice"],
+)
+def test_a_bad_taint_is_refused(
+    api: Api, pair: list[str], taints: list[Object], field: str
+) -> None:
+    path = NODES.path(name=pair[0])
+    refusal = api.patch(path, {"spec": {"taints": taints}}).expect_refusal(422, "Invalid")
+    assert {cause["field"] for cause in refusal["details"]["causes"]} == {field}
+
+
 def test_pods_are_bound_to_one_node_and_another(api: Api, namespace: str, pair: list[str]) -> None:
     for name, node in zip(("one", "two"), pair, strict=True):
         create_pod(api, namespace, build_waiting_pod(name))
@@ -107,6 +132,10 @@ def test_a_binding_needs_a_node(api: Api, namespace: str) -> None:
     )
 
 
+def has_written(api: Api, log: str) -> bool:
+    return api.get(log).text == "here\n"
+
+
 @pytest.mark.pods
 def test_every_ready_node_renews_a_lease_and_runs_what_is_bound_to_it(
     api: Api, namespace: str, image: str
@@ -127,6 +156,4 @@ def test_every_ready_node_renews_a_lease_and_runs_what_is_bound_to_it(
     for index, node in enumerate(ready):
         ended = wait_phase(api, namespace, "Succeeded", f"on-{index}")
         assert ended["spec"]["nodeName"] == node
-        assert eventually(
-            lambda name=f"on-{index}": api.get(PODS.path(namespace, name, "log")).text == "here\n"
-        )
+        assert eventually(partial(has_written, api, PODS.path(namespace, f"on-{index}", "log")))

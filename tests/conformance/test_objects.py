@@ -2,10 +2,11 @@
 
 import base64
 import re
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests.conformance.api import JSON_PATCH, STRATEGIC, Api
+from tests.conformance.api import JSON_PATCH, STRATEGIC, Answer, Api
 from tests.conformance.samples import (
     CONFIGMAPS,
     JOBS,
@@ -349,7 +350,7 @@ def test_one_empty_entry_or_none_forgets_who_wrote_what(
     made = create(api, CONFIGMAPS, namespace, configmap())
     path = CONFIGMAPS.path(namespace, configmap()["metadata"]["name"])
     replace = {"op": "replace", "path": "/metadata/managedFields", "value": sent}
-    ways = (
+    ways: Sequence[Callable[[], Answer]] = (
         lambda: api.patch(path, {"metadata": {"managedFields": sent}}),
         lambda: api.patch(path, {"metadata": {"managedFields": sent}}, STRATEGIC),
         lambda: api.patch(path, [replace], JSON_PATCH),

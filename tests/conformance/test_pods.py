@@ -97,6 +97,65 @@ def test_a_gated_pod_says_so(api: Api, namespace: str) -> None:
     assert condition["message"] == "Scheduling is blocked due to non-empty scheduling gates"
 
 
+def required_terms(*values: str) -> Object:
+    expressions = [{"key": value, "operator": "Exists"} for value in values]
+    terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def test_where_a_gated_pod_may_go_can_be_narrowed(api: Api, namespace: str) -> None:
+    path = PODS.path(namespace, "pod")
+    create_pod(api, namespace, pod())
+    api.patch(path, {"spec": {"nodeSelector": {"zone": "a"}}}).ok()
+    api.patch(path, {"spec": {"nodeSelector": {"disk": "ssd"}}}).ok()
+    api.patch(path, {"spec": {"affinity": required_terms("gpu")}}).ok()
+    changed = api.patch(path, {"spec": {"affinity": required_terms("gpu", "rack")}}).ok()
+    assert changed["spec"]["nodeSelector"] == {"zone": "a", "disk": "ssd"}
+    assert changed["spec"]["affinity"] == required_terms("gpu", "rack")
+    # The gate may go in the same update, and then nothing more is narrowed.
+    last = {"spec": {"schedulingGates": [], "nodeSelector": {"rack": "7"}}}
+    assert api.patch(path, last).ok()["spec"]["nodeSelector"]["rack"] == "7"
+    more = {"spec": {"nodeSelector": {"more": "1"}}}
+    refusal = api.patch(path, more).expect_refusal(422, "Invalid")
+    assert "pod updates may not change fields other than" in refusal["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "text"),
+    [
+        ({"nodeSelector": {"zone": "b"}}, "spec.nodeSelector", "only additions"),
+        ({"nodeSelector": {"zone": None}}, "spec.nodeSelector", "only additions"),
+        (
+            {"affinity": None},
+            "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+            ".nodeSelectorTerms",
+            "no additions/deletions to non-empty NodeSelectorTerms list are allowed",
+        ),
+        (
+            {"affinity": required_terms("rack", "gpu")},
+            "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+            ".nodeSelectorTerms[0]",
+            "only additions are allowed",
+        ),
+        (
+            {"affinity": {"podAntiAffinity": {}}},
+            "spec",
+            "pod updates may not change fields other than",
+        ),
+    ],
+    ids=["another", "fewer", "no-terms", "other-terms", "pods"],
+)
+def test_where_a_gated_pod_may_go_cannot_be_widened(
+    api: Api, namespace: str, change: Object, field: str, text: str
+) -> None:
+    create_pod(api, namespace, pod(nodeSelector={"zone": "a"}, affinity=required_terms("gpu")))
+    path = PODS.path(namespace, "pod")
+    refusal = api.patch(path, {"spec": change}).expect_refusal(422, "Invalid")
+    assert text in refusal["message"]
+    assert [cause["field"] for cause in refusal["details"]["causes"]] == [field]
+    assert api.get(path).ok()["spec"]["nodeSelector"] == {"zone": "a"}
+
+
 def test_the_status_of_a_new_pod_is_the_servers(api: Api, namespace: str) -> None:
     made = create_pod(api, namespace, pod() | {"status": {"phase": "Running", "podIP": "10.0.0.1"}})
     assert made["status"]["phase"] == "Pending"

@@ -112,6 +112,15 @@ def test_a_field_given_twice_is_found(api: Api, namespace: str) -> None:
         400, "BadRequest"
     )
     assert 'strict decoding error: duplicate field "data"' in refusal["message"]
+    answer = api.post(CONFIGMAPS.path(namespace), body)
+    assert answer.ok(201)["data"] == {"b": "2"}
+    assert answer.warnings == ['duplicate field "data"']
+    patch = b'{"data":{"a":"1","a":"2"}}'
+    path = CONFIGMAPS.path(namespace, "cm")
+    answer = api.patch(path, patch, fieldValidation="Ignore")
+    assert answer.ok()["data"] == {"a": "2", "b": "2"}
+    assert answer.warnings == []
+    assert api.patch(path, patch).warnings == ['duplicate field "data.a"']
 
 
 def test_replacing_is_validated_too(api: Api, namespace: str) -> None:

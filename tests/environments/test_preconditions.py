@@ -51,8 +51,9 @@ def make_template(alice: Caller) -> Any:
 def test_templates_have_it_too(cast: Cast) -> None:
     alice = Caller(cast.alice)
     address = f"{TEMPLATES}/{make_template(alice)['meta']['id']}"
-    for tag in ('"1"', '"9", "2"', 'W/"3"', "*"):
-        assert change(alice, address, tag)[0] == 202
+    for number, tag in enumerate(('"1"', '"9", "2"', 'W/"3"', "*")):
+        body = {"spec": {"image": f"muster/x:{number}"}}
+        assert change(alice, address, tag, body=body)[0] == 202
     assert change(alice, address, '"4"')[0] == 412
     assert change(alice, address, '"4"', "PUT", {"spec": {"image": "b"}})[0] == 412
     assert change(alice, address, '"4"', "DELETE")[0] == 412

@@ -8,7 +8,7 @@ import http.client
 import json
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -179,7 +179,7 @@ class ApiServer:
     def get(self, path: str, **headers: str) -> Answer:
         return self.ask("GET", path, **headers)
 
-    def frames(self, path: str, **headers: str) -> Iterator[Any]:
+    def frames(self, path: str, **headers: str) -> Generator[Any, None, None]:
         """Yield the events of a watch, as they come, until the caller or the test ends."""
         connection = self.connect()
         self._watching.append(connection)

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,8 +36,8 @@ def list_marked(below: Path) -> list[int]:
     ]
 
 
-def build_spec(*argv: str, **more: object) -> runs.RunSpec:
-    values: dict = {"env": {"PATH": PATH}, "cwd": "/", "die_with": os.getpid()}
+def build_spec(*argv: str, **more: Any) -> runs.RunSpec:
+    values: dict[str, Any] = {"env": {"PATH": PATH}, "cwd": "/", "die_with": os.getpid()}
     return runs.RunSpec(list(argv), **values | more)
 
 
@@ -44,13 +45,13 @@ def new_directory(pods: Path) -> Path:
     return pods / "uid" / "main" / str(next(ATTEMPT))
 
 
-def start_run(pods: Path, *argv: str, **more: object) -> Path:
+def start_run(pods: Path, *argv: str, **more: Any) -> Path:
     directory = new_directory(pods)
     runs.start_run(directory, build_spec(*argv, **more))
     return directory
 
 
-def start_shell(pods: Path, script: str, **more: object) -> Path:
+def start_shell(pods: Path, script: str, **more: Any) -> Path:
     return start_run(pods, "sh", "-c", script, **more)
 
 

@@ -205,6 +205,7 @@ class Bench:
         """Return the one reason of a PodGroup's scheduling condition."""
         (condition,) = self.group(name)["status"]["schedulingConditions"]
         assert condition["type"] == "UnschedulableOnNodePool"
+        reason: Object
         (reason,) = condition["reasons"]
         return reason
 

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,9 +22,7 @@ PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 
 def create_jobs(api: ApiServer, *names: str, namespace: str = "team-a", **metadata: Any) -> None:
     for name in names:
-        api.call(
-            lambda name=name: api.objects.create(PYTORCHJOBS, namespace, job(name, **metadata))
-        )
+        api.call(partial(api.objects.create, PYTORCHJOBS, namespace, job(name, **metadata)))
 
 
 def names(answer: Any) -> list[str]:
@@ -151,9 +150,7 @@ def test_a_query_that_makes_no_sense_is_refused(api: ApiServer, query: str, code
 
 def test_fields_select(api: ApiServer) -> None:
     for name, node in (("a", "n1"), ("b", "n2")):
-        api.call(
-            lambda name=name, node=node: api.objects.create(PODS, "team-a", pod(name, node=node))
-        )
+        api.call(partial(api.objects.create, PODS, "team-a", pod(name, node=node)))
     assert names(api.get("/api/v1/pods?fieldSelector=spec.nodeName%3Dn2")) == ["b"]
     assert names(
         api.get("/api/v1/pods?fieldSelector=metadata.name%3Da,metadata.namespace%3Dteam-a")

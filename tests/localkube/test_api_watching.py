@@ -4,6 +4,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -109,9 +110,7 @@ def test_one_object_may_be_watched_by_its_name(api: ApiServer) -> None:
 def test_fields_of_pods_select_events(api: ApiServer) -> None:
     frames = api.frames("/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dn2&timeoutSeconds=20")
     for name, node in (("p1", "n1"), ("p2", "n2")):
-        api.call(
-            lambda name=name, node=node: api.objects.create(PODS, "team-a", pod(name, node=node))
-        )
+        api.call(partial(api.objects.create, PODS, "team-a", pod(name, node=node)))
     assert take_events(frames, 1) == [("ADDED", "p2")]
 
 
@@ -230,11 +229,8 @@ def test_a_slow_watcher_is_ended_and_told_to_list_again(api: ApiServer) -> None:
     assert json.loads(response.readline())["type"] == "ADDED"
     pad = "x" * 200_000
     for number in range(3 * watching.MAX_BACKLOG_BYTES // len(pad)):
-        api.call(
-            lambda number=number: api.objects.modify(
-                PYTORCHJOBS, "team-a", "a", lambda obj: annotate(obj, f"{number}{pad}")
-            )
-        )
+        change = partial(annotate, value=f"{number}{pad}")
+        api.call(partial(api.objects.modify, PYTORCHJOBS, "team-a", "a", change))
     frames = [json.loads(line) for line in response]
     connection.close()
     assert frames[-1]["type"] == "ERROR"

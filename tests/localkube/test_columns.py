@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from localkube import clock
+from localkube.metadata import Object
 from localkube.resources import (
     CRDS,
     EVENTS,
@@ -218,7 +219,7 @@ def test_a_job_shows_how_far_it_is() -> None:
         "template": {"spec": {"containers": [{"name": "a", "image": "x"}]}},
         "selector": {"matchLabels": {"k": "v"}},
     }
-    job = {
+    job: Object = {
         "metadata": {"name": "j"},
         "spec": spec,
         "status": {"succeeded": 1, "startTime": ago(seconds=90)},

@@ -116,16 +116,20 @@ def limit(play: Play) -> None:
     play.kubelet()
 
 
+def set_suspended(play: Play, is_suspended: bool) -> None:
+    play.stage.objects.modify(
+        PYTORCHJOBS,
+        SPACE,
+        "t",
+        lambda job: job["spec"].update(runPolicy={"suspend": is_suspended}),
+    )
+
+
 def suspension(play: Play) -> None:
     play.make(PYTORCHJOBS, pytorchjob("t", {"Master": replica(), "Worker": replica()}))
     play.report("t-master-0", "Running")
     for value in (True, False):
-        play.stage.objects.modify(
-            PYTORCHJOBS,
-            SPACE,
-            "t",
-            lambda job, v=value: job["spec"].update(runPolicy={"suspend": v}),
-        )  # type: ignore[misc]
+        set_suspended(play, value)
         play.settle()
         play.kubelet()
     play.report("t-master-0", "Running")

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -141,7 +142,7 @@ def test_run_again_it_moves_the_link_and_drops_the_old_tree(
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(
-    tmp_path: Path, repository: Repository, settings: dict[str, str], code: int, text: str
+    tmp_path: Path, repository: Repository, settings: dict[str, Any], code: int, text: str
 ) -> None:
     done = sync(tmp_path / "git", f"file://{repository.place}", **settings)
     assert done.returncode == code

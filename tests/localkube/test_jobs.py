@@ -84,6 +84,20 @@ def test_a_job_runs_one_pod_and_is_complete(stage: Stage) -> None:
     assert stage.reasons("Job") == ["SuccessfulCreate", "Completed"]
 
 
+def test_a_job_ends_whatever_others_wrote_into_its_conditions(stage: Stage) -> None:
+    submit(stage)
+
+    def write_incomplete(job: Object) -> None:
+        types = ("Complete", "Failed", "SuccessCriteriaMet", "Suspended")
+        job["status"]["conditions"] = [{}, *({"type": each} for each in types)]
+
+    stage.objects.modify(JOBS, SPACE, "j", write_incomplete, subresource="status")
+    stage.settle()
+    end(stage, 0)
+    assert [each for each in status(stage)["conditions"] if each.get("status") == "True"] != []
+    assert status(stage)["succeeded"] == 1
+
+
 def test_never_more_pods_than_parallelism_nor_than_are_still_wanted(stage: Stage) -> None:
     submit(stage, completions=5, parallelism=3)
     assert len(unfinished_pods(stage)) == 3
@@ -102,10 +116,14 @@ def test_a_work_queue_is_done_when_one_has_succeeded_and_all_have_ended(stage: S
     assert job_conditions(stage) == REACHED
 
 
+def change_spec(stage: Stage, **fields: Any) -> None:
+    stage.modify(JOBS, "j", lambda job: job["spec"].update(fields))
+
+
 def test_changing_the_parallelism_starts_and_removes_pods(stage: Stage) -> None:
     submit(stage, parallelism=1, completions=10)
     for count in (4, 2):
-        stage.modify(JOBS, "j", lambda job, n=count: job["spec"].update(parallelism=n))
+        change_spec(stage, parallelism=count)
         assert len(unfinished_pods(stage)) == count
     assert "failed" not in status(stage)
 
@@ -140,8 +158,7 @@ def unfinished_indexes(stage: Stage) -> list[int]:
 def test_an_indexed_job_that_shrinks_and_grows_again_has_each_index_once(stage: Stage) -> None:
     submit(stage, completions=5, parallelism=5, completionMode="Indexed")
     for count in (2, 5):
-        size = {"completions": count, "parallelism": count}
-        stage.modify(JOBS, "j", lambda job, size=size: job["spec"].update(size))
+        change_spec(stage, completions=count, parallelism=count)
         assert unfinished_indexes(stage) == list(range(count))
 
 

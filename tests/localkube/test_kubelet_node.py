@@ -93,6 +93,23 @@ def test_the_node_has_a_real_nodes_conditions(idle: Machine) -> None:
     }
 
 
+def test_a_renewal_mends_conditions_that_others_wrote_incomplete(idle: Machine) -> None:
+    def write_incomplete(node: Object) -> None:
+        node["status"]["conditions"] = [
+            {},
+            {"type": "Ready"},
+            {"type": "PIDPressure", "status": "x"},
+        ]
+
+    node = report_node(idle, VIRTUAL)
+    node.register()
+    idle.objects.modify(NODES, "", NODE_NAME, write_incomplete, subresource="status")
+    node.renew()
+    ready = find_condition(get_node(idle)["status"]["conditions"], "Ready")
+    assert ready is not None
+    assert (ready["status"], ready["reason"]) == ("True", "KubeletReady")
+
+
 def test_a_deleted_node_is_back_with_the_next_renewal(idle: Machine) -> None:
     node = report_node(idle, VIRTUAL)
     node.register()
@@ -221,6 +238,7 @@ def test_usage_of_running_pods_is_told_by_pod_and_container(tmp_path: Path) -> N
             await here.running()
             uid = here.pod()["metadata"]["uid"]
             usage = await here.until(lambda: here.host.pod_usage().get(uid, {}).get("main"))
+            assert usage is not None
             assert usage.nanocores > 0
             assert set(here.host.node_usage()) == {NODE_NAME}
 

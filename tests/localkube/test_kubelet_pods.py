@@ -38,6 +38,27 @@ def test_a_pod_that_succeeds_goes_through_its_states(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_a_pod_ends_whatever_others_write_into_its_status(tmp_path: Path) -> None:
+    def write_incomplete(pod: Object) -> None:
+        pod["status"] |= {
+            "conditions": [{"status": "True"}, {"type": "PodScheduled"}],
+            "containerStatuses": [{}, {"ready": True}],
+        }
+
+    async def scenario() -> None:
+        async with machine(tmp_path / "data") as here:
+            done = tmp_path / "done"
+            here.submit(pod(shell(f"until [ -e {done} ]; do sleep 0.05; done")))
+            await here.running()
+            here.objects.modify(PODS, TEAM, "p", write_incomplete, subresource="status")
+            done.touch()
+            status = await here.finished()
+            assert status["phase"] == "Succeeded"
+            assert status["containerStatuses"][0]["name"] == "main"
+
+    asyncio.run(scenario())
+
+
 def test_a_running_pod_is_ready_at_the_address_of_this_machine(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with machine(tmp_path / "data") as here:

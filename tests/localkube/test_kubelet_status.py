@@ -142,6 +142,15 @@ def test_what_others_wrote_into_the_status_stays() -> None:
     assert theirs in found["conditions"]
 
 
+def test_what_others_wrote_incomplete_into_the_status_hinders_nothing() -> None:
+    made = pod("a")
+    incomplete = [{"status": "True"}, {"type": "Ready"}, {"type": "PodScheduled"}]
+    made["status"] = {"conditions": incomplete}
+    found = build_status(made, a=RUNS)
+    assert found["phase"] == "Running"
+    assert {"status": "True"} in found["conditions"]
+
+
 def test_a_condition_keeps_its_time_until_it_changes() -> None:
     made = pod("a")
     made["status"] = build_status(made, a=RUNS)

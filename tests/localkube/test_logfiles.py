@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -28,9 +29,7 @@ def write(directory: Path, *chunks: bytes, max_bytes: int = 10**7, max_files: in
     writer.close()
 
 
-def read_log(
-    directory: Path, running: Callable[[], bool] = lambda: False, **options: object
-) -> bytes:
+def read_log(directory: Path, running: Callable[[], bool] = lambda: False, **options: Any) -> bytes:
     async def collect() -> bytes:
         chunks = [
             chunk async for chunk in logfiles.read_log(directory, LogOptions(**options), running)

@@ -43,6 +43,10 @@ def config(stage: Stage, name: str) -> None:
     stage.objects.create(CONFIGMAPS, SPACE, {"metadata": {"name": name}})
 
 
+def set_data(stage: Stage, name: str, value: str) -> None:
+    stage.objects.modify(CONFIGMAPS, SPACE, name, lambda obj: obj.update(data={"k": value}))
+
+
 def test_what_exists_is_looked_at_first_and_each_change_after(stage: Stage) -> None:
     config(stage, "old")
     watcher = Watcher(lambda key: None)
@@ -57,9 +61,7 @@ def test_many_changes_of_one_object_are_one_look(stage: Stage) -> None:
     stage.loop.add_controller(watcher)
     config(stage, "one")
     for value in "abc":
-        stage.objects.modify(
-            CONFIGMAPS, SPACE, "one", lambda obj, v=value: obj.update(data={"k": v})
-        )  # type: ignore[misc]
+        set_data(stage, "one", value)
     stage.settle()
     assert watcher.names == ["one"]
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -207,12 +208,13 @@ def test_what_is_not_ours_to_look_into_is_not_known(monkeypatch: pytest.MonkeyPa
 
 def test_the_devices_of_a_pod_become_its_figures(nvidia_smi: NvidiaSmi, meter: GpuMeter) -> None:
     nvidia_smi.answer(IDLE, BUSY, BUSY)
+    memory_use: Any = pytest.approx(100 * 71889.5 / 143771 / 2)
     assert combine_readings(meter.measure(), [0, 1]) == GpuUsage(
         use=47.5,
         measured=2,
         unused=1,
         memory=round(71889.5 * MIB),
-        memory_use=pytest.approx(100 * 71889.5 / 143771 / 2),
+        memory_use=memory_use,
         power=725.5,
         temperature=61.0,
         sm_clock=1162.5,

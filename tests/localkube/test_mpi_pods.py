@@ -4,6 +4,7 @@ is said without mpirun.
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from localkube.metadata import Object
 from localkube.options import MPI_JOB_ANNOTATION, MPI_WORKER_COMMAND
@@ -22,7 +23,7 @@ def worker(name: str = "j-worker-0", **fields: object) -> Object:
     return pod(container | fields, name=name, annotations=JOB, hostname=name)
 
 
-def launcher(script: str, **container: object) -> Object:
+def launcher(script: str, **container: Any) -> Object:
     made = pod(
         shell(script, **container), name="j-launcher-x", annotations=JOB, hostname="j-launcher"
     )

@@ -1,5 +1,6 @@
 """The verbs: what they keep, refuse and count, for every kind alike."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,37 @@ def test_the_default_priority_class_is_that_of_pods_that_name_none(objects: Obje
     assert spec["preemptionPolicy"] == "Never"
     # Admission wrote it, and not the client.
     assert "f:priority" not in str(created["metadata"]["managedFields"])
+
+
+def test_the_default_priority_class_is_kept_in_mind(objects: Objects) -> None:
+    def create_pods(verbs: Objects, name: str) -> list[str]:
+        made = [verbs.create(PODS, "a", pod(f"{name}-{number}")) for number in range(30)]
+        return [each["spec"].get("priorityClassName", "") for each in made]
+
+    def measure_seconds(name: str) -> float:
+        begin = time.perf_counter()
+        create_pods(objects, name)
+        return time.perf_counter() - begin
+
+    with_none = measure_seconds("before")
+    with objects.store.transaction():
+        for number in range(6000):
+            made = {"metadata": {"name": f"c{number}"}, "value": 7}
+            objects.create(PRIORITYCLASSES, "", made)
+    assert measure_seconds("after") < 5 * with_none + 0.1
+    objects.create(
+        PRIORITYCLASSES, "", {"metadata": {"name": "usual"}, "value": 1, "globalDefault": True}
+    )
+    assert set(create_pods(objects, "usual")) == {"usual"}
+    objects.modify(PRIORITYCLASSES, "", "c9", lambda obj: obj.update(description="other"))
+    again = Objects(objects.store)
+    assert set(create_pods(again, "again")) == {"usual"}
+    objects.modify(PRIORITYCLASSES, "", "usual", lambda obj: obj.pop("globalDefault"))
+    assert set(create_pods(objects, "none")) == {""}
+    objects.modify(PRIORITYCLASSES, "", "c9", lambda obj: obj.update(globalDefault=True))
+    assert set(create_pods(again, "ninth")) == {"c9"}
+    objects.delete(PRIORITYCLASSES, "", "c9")
+    assert set(create_pods(objects, "gone")) == {""}
 
 
 def test_there_is_one_default_priority_class(objects: Objects) -> None:

@@ -176,7 +176,8 @@ def test_a_failing_operation_leaves_the_target_as_it_was() -> None:
 
 
 def test_too_many_operations_are_refused() -> None:
-    assert expect_refusal({}, *[{"op": "add", "path": "/a", "value": 1}] * 10_001).code == 413
+    add = {"op": "add", "path": "/a", "value": 1}
+    assert expect_refusal({}, *[add] * 10_001).code == 413
 
 
 def test_copies_that_double_each_time_end_at_a_bound() -> None:
@@ -191,7 +192,7 @@ def test_copies_that_deepen_each_time_end_at_a_bound() -> None:
 
 
 def test_moves_that_deepen_each_time_end_at_a_bound() -> None:
-    deepen = [
+    deepen: list[dict[str, Any]] = [
         {"op": "add", "path": "/b", "value": {}},
         {"op": "move", "from": "/a", "path": "/b/a"},
         {"op": "move", "from": "/b", "path": "/a"},

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from localkube.kubelet import proctree
 
 NEVER = 1
 MARK = f"TREE_{os.getpid()}"
-PIPES: dict = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+PIPES: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ USERS = [None, NOBODY] if os.geteuid() == 0 else [None]
 """The user of the tests and, where that is root, another one."""
 
 
-def run_restricted(act: Callable[[], None], read_only: list[Path], uid: int | None) -> str:
+def run_restricted(act: Callable[[], object], read_only: list[Path], uid: int | None) -> str:
     """Run a function in a process whose changes are restricted; return what went wrong, or ""."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -76,17 +76,17 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         above.chmod(mode)
 
 
-CHANGES: dict[str, Callable[[Path], None]] = {
-    "write": lambda at: (at / "file").write_text("after") and None,
-    "append": lambda at: (at / "file").open("a").write("more") and None,
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "write": lambda at: (at / "file").write_text("after"),
+    "append": lambda at: (at / "file").open("a").write("more"),
     "truncate": lambda at: os.truncate(at / "file", 0),
     "create": lambda at: (at / "new").touch(),
     "remove": lambda at: (at / "file").unlink(),
-    "rename": lambda at: (at / "file").rename(at / "other") and None,
+    "rename": lambda at: (at / "file").rename(at / "other"),
     "make a directory": lambda at: (at / "new").mkdir(),
     "make a link": lambda at: (at / "new").symlink_to("/"),
     "make a pipe": lambda at: os.mkfifo(at / "new"),
-    "write below": lambda at: (at / "below" / "file").write_text("after") and None,
+    "write below": lambda at: (at / "below" / "file").write_text("after"),
 }
 
 

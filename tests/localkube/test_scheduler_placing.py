@@ -1,6 +1,7 @@
 """Where pods get their place: gangs, devices and their shares, order, and what a restart finds."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,23 @@ def test_a_pod_goes_on_when_its_gate_is_lifted(bench: Bench) -> None:
     assert bench.placed() == {"gated"}
 
 
+def test_a_pod_goes_where_it_was_narrowed_to_behind_its_gate(bench: Bench) -> None:
+    bench.pod("gated", schedulingGates=[{"name": "later"}])
+    bench.settle()
+
+    def narrow(pod: dict[str, dict[str, object]]) -> None:
+        pod["spec"]["nodeSelector"] = {"zone": "elsewhere"}
+
+    def lift(pod: dict[str, dict[str, object]]) -> None:
+        del pod["spec"]["schedulingGates"]
+
+    bench.objects.modify(PODS, "default", "gated", narrow)
+    bench.objects.modify(PODS, "default", "gated", lift)
+    bench.settle()
+    assert bench.placed() == set()
+    assert bench.condition("gated")["reason"] == "Unschedulable"
+
+
 def test_a_new_scheduler_knows_the_devices_that_are_in_use(bench: Bench) -> None:
     bench.pod("old", {GPU: 3})
     bench.pod("shared", annotations={"gpu-fraction": "0.6"})
@@ -355,6 +373,10 @@ def test_a_preference_that_nothing_meets_keeps_no_pod_waiting(bench: Bench) -> N
     assert node_of(bench, "p") == options.NODE_NAME
 
 
+def set_labels(bench: Bench, node: str, labels: Mapping[str, str]) -> None:
+    bench.objects.modify(NODES, "", node, lambda obj: obj["metadata"].update(labels=labels))
+
+
 def test_a_label_that_changes_changes_where_the_next_pod_goes(bench: Bench) -> None:
     add_node(bench, "a", 0, {"new": "1"})
     add_node(bench, "b", 0, {})
@@ -362,9 +384,7 @@ def test_a_label_that_changes_changes_where_the_next_pod_goes(bench: Bench) -> N
     bench.settle()
     assert node_of(bench, "p") == "a"
     for name, labels in (("a", {}), ("b", {"new": "1"})):
-        bench.objects.modify(
-            NODES, "", name, lambda node, own=labels: node["metadata"].update(labels=own)
-        )
+        set_labels(bench, name, labels)
     bench.pod("q", {"cpu": "1"}, affinity=prefer((100, "new", "Exists")))
     bench.settle()
     assert node_of(bench, "q") == "b"

@@ -5,6 +5,7 @@ end.
 import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -236,7 +237,7 @@ def test_a_gang_whose_pods_are_not_all_there_is_not_ready(bench: Bench) -> None:
     ],
 )
 def test_a_node_that_does_not_want_the_pod_says_so(
-    bench: Bench, spec: dict[str, object], text: str
+    bench: Bench, spec: dict[str, Any], text: str
 ) -> None:
     if not spec:
         bench.objects.modify(

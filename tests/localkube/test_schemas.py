@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from localkube import schemas
+from localkube.metadata import Object
 from localkube.schemas import build
 from tests.localkube.recorded import SHARED, get_shared_path, load_exchange
 
@@ -114,7 +115,7 @@ def test_a_null_inside_a_list_of_a_built_in_kind_becomes_the_empty_value() -> No
 
 
 def test_an_empty_list_or_map_is_the_same_as_none() -> None:
-    pod = {
+    pod: Object = {
         "metadata": {"finalizers": [], "labels": {}},
         "spec": {"volumes": [], "nodeSelector": {}, "securityContext": {}},
     }
@@ -126,7 +127,7 @@ def test_an_empty_list_or_map_is_the_same_as_none() -> None:
 
 
 def test_a_time_that_go_writes_as_null_stays_null() -> None:
-    event = {"metadata": {}, "eventTime": None, "series": None}
+    event: Object = {"metadata": {}, "eventTime": None, "series": None}
     schemas.load_schema("events").prune(event)
     assert event == {"metadata": {}, "eventTime": None}
 

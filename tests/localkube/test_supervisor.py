@@ -7,6 +7,7 @@ import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,7 +72,7 @@ def test_a_signal_counts_as_128_and_its_number(pods: Path, name: str) -> None:
     ],
 )
 def test_a_command_that_cannot_run_says_why(
-    pods: Path, argv: list[str], more: dict, code: int, message: str
+    pods: Path, argv: list[str], more: dict[str, Any], code: int, message: str
 ) -> None:
     end = wait_until_ended(start_run(pods, *argv, **more))
     assert (end.exit_code, end.signal, end.reason, end.message) == (

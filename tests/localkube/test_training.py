@@ -285,14 +285,18 @@ def test_a_job_made_suspended_waits_without_a_start_time(stage: Stage) -> None:
     assert "startTime" not in status_of(stage, "j")
 
 
+def scale_workers(stage: Stage, count: int) -> None:
+    stage.modify(
+        PYTORCHJOBS,
+        "j",
+        lambda job: job["spec"]["pytorchReplicaSpecs"]["Worker"].update(replicas=count),
+    )
+
+
 def test_scaling_makes_and_removes_workers(stage: Stage) -> None:
     submit(stage, {"Worker": replica(2)}, elasticPolicy={"minReplicas": 1, "maxReplicas": 4})
     for count in (4, 1):
-        stage.modify(
-            PYTORCHJOBS,
-            "j",
-            lambda job, n=count: job["spec"]["pytorchReplicaSpecs"]["Worker"].update(replicas=n),
-        )
+        scale_workers(stage, count)
         stage.confirm_deletions()
         expected = [f"j-worker-{index}" for index in range(count)]
         assert stage.names(PODS) == stage.names(SERVICES) == expected

@@ -96,7 +96,8 @@ def test_a_rank_that_fails_for_good_fails_the_job(api: Api) -> None:
         # The other ranks fail as well when they lose this one, and the job may have ended with the
         # first of them that was seen.
         state = api.get(f"{PODS}/doomed-worker-0").ok()["status"]["containerStatuses"][0]["state"]
-        return state.get("terminated")
+        terminated: Object | None = state.get("terminated")
+        return terminated
 
     assert eventually(end)["exitCode"] == 3
 

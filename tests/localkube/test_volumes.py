@@ -18,6 +18,7 @@ CLAIMS: dict[str, Object] = {
     "unbound": {"metadata": {"uid": "c2"}, "status": {"phase": "Pending"}},
 }
 CONFIG: Object = {"data": {"a.yaml": "a: 1", "b.yaml": "b: 2"}}
+NESTED = [{"key": "a.yaml", "path": "x"}, {"key": "b.yaml", "path": "x//y/z"}]
 
 
 def prepare(
@@ -123,6 +124,15 @@ def test_the_downward_api_writes_fields_as_files(tmp_path: Path) -> None:
             "names no file",
         ),
         ({"configMap": {"name": "cm", "items": [{"key": "a.yaml", "path": "."}]}}, "names no file"),
+        (
+            {"configMap": {"name": "cm", "items": NESTED}},
+            "the paths 'x' and 'x/y/z' exclude each other: 'x' cannot be both a file and a "
+            "directory; give one of them another path",
+        ),
+        (
+            {"configMap": {"name": "cm", "items": NESTED[::-1]}},
+            "the paths 'x' and 'x/y/z' exclude each other",
+        ),
         (
             {"downwardAPI": {"items": [{"path": "cpu", "resourceFieldRef": NO_CONTAINER}]}},
             "container nope not found",

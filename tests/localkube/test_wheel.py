@@ -26,8 +26,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ignored = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
     shutil.copytree(PACKAGE, folder / "localkube", ignore=ignored)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index"]
-    build = [*command, "--no-build-isolation", "--wheel-dir", folder, folder / "localkube"]
-    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    command += ["--no-build-isolation", "--wheel-dir", str(folder), str(folder / "localkube")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = folder.glob("*.whl")
     return built

@@ -1,6 +1,7 @@
 """The tables about access: the same queries however much there is, and every row in a file."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
@@ -16,10 +17,10 @@ from tests.cast import Cast
 Make = Callable[[Cast, int], None]
 
 
-def _people(prefix: str, number: int, **fields: object) -> list[User]:
+def _people(prefix: str, number: int, **fields: Any) -> list[User]:
     return User.objects.bulk_create(
         [User(username=f"{prefix}-{each:04}", **fields) for each in range(number)]
-    )  # type: ignore[misc]
+    )
 
 
 def rules(cast: Cast, number: int) -> None:

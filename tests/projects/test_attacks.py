@@ -3,7 +3,9 @@ take the console down.
 """
 
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import time_machine
@@ -68,7 +70,9 @@ def test_a_claim_about_ones_own_address_does_not_get_around_the_throttle(
         guess_until_limit("bob")
         body = {"grantType": "password", "username": "bob", "password": PASSWORD}
         for path, data in (("/sign-in", body), ("/api/v1/token", json.dumps(body))):
-            kind = {"content_type": "application/json"} if path.startswith("/api/") else {}
+            kind: dict[str, Any] = (
+                {"content_type": "application/json"} if path.startswith("/api/") else {}
+            )
             assert (
                 client.post(path, data, headers={"x-forwarded-for": "10.0.1.1"}, **kind).status_code
                 == 429
@@ -144,13 +148,18 @@ def test_a_name_that_cannot_sign_in_costs_a_hash_like_one_that_can(
     User.objects.create(username="gone", password=cast.bob.password, is_active=False)
     User.objects.create_user("robot", is_service=True)
     made: list[str] = []
-    for method in ("encode", "verify"):
+
+    def count_calls(method: str) -> Callable[..., Any]:
         before = getattr(hashing.Argon2, method)
-        monkeypatch.setattr(
-            hashing.Argon2,
-            method,
-            lambda *given, before=before, method=method: (made.append(method), before(*given))[1],
-        )
+
+        def call(*given: Any) -> Any:
+            made.append(method)
+            return before(*given)
+
+        return call
+
+    for method in ("encode", "verify"):
+        monkeypatch.setattr(hashing.Argon2, method, count_calls(method))
     message_counts = {
         sign_in(client, who, "wrong").content.count(b"is not right") for who in ("bob", name)
     }

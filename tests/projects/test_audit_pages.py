@@ -219,7 +219,7 @@ def test_over_rest(log: Cast) -> None:
     [entry] = page["audit_logs"]
     assert entry.pop("id")
     assert entry == {
-        "timestamp": "2026-03-06T00:00:00+00:00",
+        "timestamp": "2026-03-06T00:00:00Z",
         "event": "update",
         "action": "update",
         "status": "Succeeded",

@@ -55,6 +55,7 @@ def test_an_administrator_makes_one(client: Client, cast: Cast) -> None:
     )
     assert made.time_limit_seconds == 36 * 3600
     entry = AuditEntry.objects.get(entity="department")
+    assert entry.after is not None
     assert (entry.event, entry.subject, entry.scope, entry.after["gpu_quota"]) == (
         "create",
         "alice",
@@ -361,6 +362,12 @@ def test_the_rest_api_makes_changes_and_deletes_one(client: Client, cast: Cast) 
             f"{API}/{key}", made.json(), content_type="application/json", headers=head
         ).status_code
         == 200
+    )
+    assert (
+        client.patch(
+            f"{API}/{key}", {"description": "w"}, content_type="application/json", headers=head
+        ).json()["version"]
+        == 2
     )
     late = {"description": "x", "version": 1}
     assert (

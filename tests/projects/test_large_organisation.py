@@ -254,14 +254,14 @@ def test_any_of_many_departments_and_clusters_is_typed_into_the_filters_of_proje
     assert len(picks) == 2
     assert all(f'id="{each.removeprefix("#")}"' in html for each in picks)
     for name, key, words in (
-        ("department", last.department_id, last.department.name),
-        ("cluster", last.cluster_id, last.cluster.name),
+        ("department", str(last.department_id), last.department.name),
+        ("cluster", str(last.cluster_id), last.cluster.name),
     ):
         for value in (key, words, f" {words} "):
             found = alice.get("/projects", {name: value}).content.decode()
             assert list_projects(found) == [last.name], (name, value)
             assert re.search(rf"checked>\s+{words}", found)
-    both = alice.get("/projects", {"department": [last.department.name, cast.research.pk]})
+    both = alice.get("/projects", {"department": [last.department.name, str(cast.research.pk)]})
     assert set(list_projects(both.content.decode())) >= {last.name, cast.team_a.name}
     for value in ("nothing-like-it", "9" * 40, "\x00"):
         assert alice.get("/projects", {"department": value, "cluster": value}).status_code == 200

@@ -123,10 +123,9 @@ def test_a_person_who_cannot_be_added_is_told_beside_the_name(
     client.force_login(cast.alice)
     answer = client.post(address(cast, "people"), {"role": "viewer"} | given)
     assert answer.status_code == 422
-    assert (
-        problem
-        in re.search(r'id="person_username_error">(.*?)</p>', answer.content.decode(), re.S)[1]
-    )  # type: ignore[index]
+    error = re.search(r'id="person_username_error">(.*?)</p>', answer.content.decode(), re.S)
+    assert error
+    assert problem in error[1]
 
 
 def test_a_service_accounts_secret_is_shown_once(client: Client, cast: Cast) -> None:
@@ -214,10 +213,9 @@ def test_the_same_name_twice_is_told_beside_the_name(client: Client, cast: Cast)
             address(cast, "service-accounts"), {"name": "nightly", "role": "l2-researcher"}
         )
     assert answer.status_code == 422
-    assert (
-        "already"
-        in re.search(r'id="account_name_error">(.*?)</p>', answer.content.decode(), re.S)[1]
-    )  # type: ignore[index]
+    error = re.search(r'id="account_name_error">(.*?)</p>', answer.content.decode(), re.S)
+    assert error
+    assert "already" in error[1]
 
 
 def test_the_number_of_queries_does_not_grow_with_the_accounts(client: Client, cast: Cast) -> None:

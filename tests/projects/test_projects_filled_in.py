@@ -71,6 +71,8 @@ def test_everything_is_filled_in_and_shown_again(client: Client, cast: Cast) -> 
         for each in ('value="1h30m"', 'value="30m"', "checked", 'value="non-preemptible" selected')
     )
     entry = AuditEntry.objects.filter(entity="project").latest("pk")
+    assert entry.after is not None
+    assert entry.before is not None
     assert (entry.event, entry.subject, entry.after["time_limit"], entry.before["time_limit"]) == (
         "update",
         "alice",

@@ -1,6 +1,7 @@
 """Sessions: listed, ended, ended by an administrator, and ended by not being used."""
 
 import time
+from datetime import timedelta
 
 import pytest
 from allauth.usersessions.models import UserSession
@@ -106,6 +107,7 @@ def test_a_session_from_before_signing_in_is_worth_nothing(cast: Cast) -> None:
     session = planted.session
     session["x"] = 1
     session.save()
+    assert session.session_key is not None
     planted.cookies["muster_session"] = session.session_key
     victim = Client()
     victim.cookies["muster_session"] = session.session_key
@@ -120,15 +122,13 @@ def test_a_session_that_is_used_goes_on_and_its_cookie_with_it(
 ) -> None:
     here = sign_in_client()
     key = here.session.session_key
-    Session.objects.filter(pk=key).update(
-        expire_date=timezone.now() + timezone.timedelta(minutes=1)
-    )
+    Session.objects.filter(pk=key).update(expire_date=timezone.now() + timedelta(minutes=1))
     assert "muster_session" not in here.get("/projects").cookies
     session = here.session
     session["seen"] = time.time() - 2 * sessions.NOTE_SECONDS
     session.save()
     assert here.get("/projects").cookies["muster_session"]["max-age"] == settings.SESSION_COOKIE_AGE
-    assert Session.objects.get(pk=key).expire_date > timezone.now() + timezone.timedelta(hours=23)
+    assert Session.objects.get(pk=key).expire_date > timezone.now() + timedelta(hours=23)
 
 
 def test_a_session_that_is_not_used_ends(cast: Cast) -> None:

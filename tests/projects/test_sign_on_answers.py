@@ -172,7 +172,7 @@ def test_many_failures_have_to_wait(
     client: Client, cast: Cast, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = timezone.now()
-    monkeypatch.setattr(throttle.timezone, "now", lambda: now)
+    monkeypatch.setattr(timezone, "now", lambda: now)
     monkeypatch.setattr(throttle, "FREE_FOR_PROGRAM", 3)
     provider.broken = {"/token"}
     for _ in range(3):
@@ -188,12 +188,12 @@ def test_who_has_waited_for_their_turn_comes_in_at_once(
 ) -> None:
     """Whatever others at the same address do meanwhile."""
     now = timezone.now()
-    monkeypatch.setattr(throttle.timezone, "now", lambda: now)
+    monkeypatch.setattr(timezone, "now", lambda: now)
     monkeypatch.setattr(throttle, "FREE_FOR_PROGRAM", 3)
     for _ in range(3):
         Client().post("/sign-on", {"next": "/projects"})
     later = now + timedelta(seconds=throttle.LONGEST_WAIT)
-    monkeypatch.setattr(throttle.timezone, "now", lambda: later)
+    monkeypatch.setattr(timezone, "now", lambda: later)
     assert sign_on(client).status_code == 302
 
 
@@ -212,7 +212,7 @@ def test_who_begins_again_and_again_makes_no_further_sessions(
     cast: Cast, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = timezone.now()
-    monkeypatch.setattr(throttle.timezone, "now", lambda: now)
+    monkeypatch.setattr(timezone, "now", lambda: now)
     monkeypatch.setattr(throttle, "FREE_FOR_PROGRAM", 3)
     answers = [Client().post("/sign-on", {"next": "/projects"}) for _ in range(5)]
     assert [each.status_code for each in answers] == [200, 200, 200, 429, 429]

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from projects.api import schemas
-from projects.api.base import ApiView
+from projects.api.base import ApiView, format_moment
 from projects.api.schemas import (
     BOOLEAN,
     INTEGER,
@@ -31,7 +31,6 @@ from workloads.api.details import get_workload
 from workloads.api.previews import judge_request
 from workloads.api.submissions import ArchitectureView
 from workloads.api.workload_schemas import SUBMISSION
-from workloads.api.workload_serializers import format_moment
 from workloads.queries.forecasts import WAITING_STATUSES
 
 _MAYBE_INTEGER: Schema = {"type": ["integer", "null"]}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from projects.api.base import format_moment
 from projects.api.schemas import (
     BOOLEAN,
     MOMENT,
@@ -12,7 +13,6 @@ from projects.api.schemas import (
     enum_schema,
     object_schema,
 )
-from workloads.api.workload_serializers import format_moment
 from workloads.queries import FindingView, WatchView
 from workloads.radar import Certainty, Kind
 

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from projects import access
 from projects.api import schemas
-from projects.api.base import ApiView, ListQuery
+from projects.api.base import ApiView, ListQuery, format_moment
 from projects.api.schemas import (
     INTEGER,
     NUMBER,
@@ -25,7 +25,6 @@ from projects.permissions import Entity, Verb
 from simulation import ReliabilityPoint
 from workloads.api.details import get_workload
 from workloads.api.submissions import get_project
-from workloads.api.workload_serializers import format_moment
 from workloads.models import ForecastOutlook, Horizon
 from workloads.queries import ForecastView as View
 from workloads.queries import view_forecast

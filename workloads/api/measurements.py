@@ -5,7 +5,7 @@ Their form is that of `runapy`'s models: MetricsResponse, of MeasurementResponse
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.http import HttpResponse
@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from console.errors import Invalid
 from projects.api import schemas
-from projects.api.base import ListQuery
+from projects.api.base import ListQuery, format_moment
 from projects.api.schemas import (
     MOMENT,
     TEXT,
@@ -117,7 +117,7 @@ def answer_measurements(
     if request.META.get("HTTP_ACCEPT", "").partition(",")[0].strip().startswith(CSV):
         lines = ["type,timestamp,value"]
         lines += [
-            f"{name},{_format_moment(at)},{value}"
+            f"{name},{format_moment(at)},{value}"
             for name, values in measurements
             for at, value in values
         ]
@@ -129,7 +129,7 @@ def answer_measurements(
                     "type": name,
                     "labels": {},
                     "values": [
-                        {"value": str(value), "timestamp": _format_moment(at)}
+                        {"value": str(value), "timestamp": format_moment(at)}
                         for at, value in values
                     ],
                 }
@@ -137,7 +137,3 @@ def answer_measurements(
             ]
         }
     )
-
-
-def _format_moment(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")

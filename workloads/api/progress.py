@@ -8,11 +8,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from projects.api import schemas
-from projects.api.base import ApiView
+from projects.api.base import ApiView, format_moment
 from workloads import queries
 from workloads.api.details import get_workload
 from workloads.api.progress_answers import PROGRESS_DETAILS, serialize_progress, serialize_rank
-from workloads.api.workload_serializers import format_moment
 
 
 class ProgressView(ApiView):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from projects.api.base import format_moment
 from projects.api.schemas import (
     BOOLEAN,
     INTEGER,
@@ -13,7 +14,6 @@ from projects.api.schemas import (
     enum_schema,
     object_schema,
 )
-from workloads.api.workload_serializers import format_moment
 from workloads.queries.training_progress import ProgressView, RankView
 from workloads.training_progress import PATTERN_NAMES, RankState
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from projects.api import schemas
+from projects.api.base import format_moment
 from projects.api.schemas import (
     BOOLEAN,
     INTEGER,
@@ -15,7 +16,6 @@ from projects.api.schemas import (
     enum_schema,
     object_schema,
 )
-from workloads.api.workload_serializers import format_moment
 from workloads.models import QuotaTrial, TrialStatus
 from workloads.trials import Change, ChangeKind, decode_changes, decode_result
 from workloads.trials.changes import COUNT_FIELD, MOST_FIRST_CHANGES

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from console.errors import Invalid
 from projects.api import schemas
-from projects.api.base import MAX_ITEMS, ApiView, ListQuery
+from projects.api.base import MAX_ITEMS, ApiView, ListQuery, format_moment
 from projects.api.schemas import (
     BOOLEAN,
     INTEGER,
@@ -21,7 +21,6 @@ from projects.api.schemas import (
     describe_schema,
     object_schema,
 )
-from workloads.api.workload_serializers import format_moment
 from workloads.overview.past_place import Place, find_place
 from workloads.overview.past_sight import load_sight
 from workloads.overview.past_view import (

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from projects.api.base import format_moment
 from projects.api.schemas import (
     BOOLEAN,
     MOMENT,
@@ -13,7 +14,6 @@ from projects.api.schemas import (
     enum_schema,
     object_schema,
 )
-from workloads.api.workload_serializers import format_moment
 from workloads.models import Workload
 from workloads.timeline import Lane, LaneKind, Mark, MarkKind, Segment, Timeline
 from workloads.timeline.moments import to_moment

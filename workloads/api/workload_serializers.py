@@ -1,9 +1,9 @@
 """Answers of the REST API: workloads, pods, events and history, in the words of Run:ai's API."""
 
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from projects.api.base import format_moment
 from workloads import quantities
 from workloads.diagnosis import Diagnosis
 from workloads.disruptions import Disruption, decode_disruption
@@ -350,11 +350,6 @@ def serialize_history_record(row: Event, workload: Workload, words: EventWords) 
         },
         "spec": content,
     }
-
-
-def format_moment(at: datetime | None) -> str | None:
-    """Return a moment as RFC 3339 text in UTC."""
-    return None if at is None else at.isoformat().replace("+00:00", "Z")
 
 
 def _get_submitter_name(workload: Workload) -> str:

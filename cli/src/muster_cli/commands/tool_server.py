@@ -9,12 +9,16 @@ import signal
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
+from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
 
 from muster_cli import VERSION
 from muster_cli.actions.tool_arguments import build_schema
@@ -22,6 +26,10 @@ from muster_cli.actions.tools import Tool, find_tools, run_tool
 from muster_cli.errors import CliError, ExitCode, UsageProblem, describe_error
 from muster_cli.session import Session
 from muster_cli.settings import Settings
+
+if TYPE_CHECKING:
+    # The SDK may move what it does not publish: only the types of its streams are from there.
+    from mcp.shared._stream_protocols import ReadStream, WriteStream
 
 MOST_CALLS = 4
 """Calls that run at once; more wait."""
@@ -42,8 +50,54 @@ def serve_tools(settings: Settings, *, allows_changes: bool) -> None:
 
 
 async def _serve_streams(server: "Server[Any]") -> None:
-    async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
+    messages_out, messages_in = anyio.create_memory_object_stream[SessionMessage](0)
+    async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as tasks:
+        tasks.start_soon(_pass_messages, incoming, messages_out, outgoing)
+        await server.run(messages_in, outgoing, server.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+async def _pass_messages(
+    incoming: "ReadStream[SessionMessage | Exception]",
+    messages: "MemoryObjectSendStream[SessionMessage]",
+    outgoing: "WriteStream[SessionMessage]",
+) -> None:
+    """Pass messages on to the server, and refuse the lines that are none.
+
+    The SDK drops such lines without a word, and their sender waits for an answer.
+    """
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        async with messages:
+            async for item in incoming:
+                if isinstance(item, Exception):
+                    await outgoing.send(SessionMessage(build_refusal(item)))
+                else:
+                    await messages.send(item)
+
+
+def build_refusal(error: Exception) -> types.JSONRPCError:
+    """Return the answer to a line that is no message; its id is null where it has none."""
+    problems = error.errors(include_url=False) if isinstance(error, ValidationError) else []
+    if all(each["type"] == "json_invalid" for each in problems):
+        code, message = (
+            types.PARSE_ERROR,
+            "The line is not JSON. Send one JSON object in each line.",
+        )
+    else:
+        code, message = (
+            types.INVALID_REQUEST,
+            "The line is no JSON-RPC 2.0 message. Send one with jsonrpc, id, method and params.",
+        )
+    # What lacks a field is the whole message: each has either no result or no error.
+    bodies = (each["input"] for each in problems if each["type"] == "missing")
+    body = next((each for each in bodies if isinstance(each, dict)), {})
+    request_id = body.get("id")
+    is_id = isinstance(request_id, str | int) and not isinstance(request_id, bool)
+    return types.JSONRPCError(
+        jsonrpc="2.0",
+        id=request_id if is_id else None,
+        error=types.ErrorData(code=code, message=message),
+    )
 
 
 def build_server(settings: Settings, *, allows_changes: bool) -> "Server[Any]":
