@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -227,7 +228,7 @@ class ElasticStage:
             self.projects[name] = made
         for name, made in self.projects.items():
             path = f"/org-unit/projects/{made['id']}"
-            eventually(lambda path=path: self._is_ready(path), within=180)
+            eventually(partial(self._is_ready, path), within=180)
             self.projects[name] = self.ask("GET", path)
         eventually(lambda: len(self.ask("GET", "/nodes")["nodes"]) == NODE_COUNT, within=180)
 

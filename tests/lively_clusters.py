@@ -13,7 +13,7 @@ from clusters.job_kinds.tensorflow import TFJOBS
 from clusters.models import Cluster, ConnectionWay, Node
 from clusters.permission_review import PermissionReview
 from clusters.permissions import NEEDED
-from clusters.prerequisites import PRIORITY_CLASSES
+from clusters.project_manifests import PRIORITY_CLASSES
 from tests.cast import NOWHERE
 
 ABSENT = ("kubeflow.org", "trainer.kubeflow.org", "scheduling.run.ai", "metrics.k8s.io")

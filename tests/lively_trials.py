@@ -28,7 +28,10 @@ def create_trial(projects: tuple[Project, Project], by: User, now: datetime) -> 
     first, second = projects
     names = [(first.pk, first.name), (second.pk, second.name)]
     names += [(10_000 + number, name) for number, name in enumerate(OTHERS)]
-    rows = [_build_waits(*name, *figures) for name, figures in zip(names, _FIGURES, strict=True)]
+    rows = [
+        _build_waits(key, name, *figures)
+        for (key, name), figures in zip(names, _FIGURES, strict=True)
+    ]
     result = TrialResult(
         begin=now - TRIAL_WINDOW,
         until=now,

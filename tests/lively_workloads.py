@@ -176,6 +176,7 @@ class WorkloadDay:
         )
         pods = self._pods(workload)
         for pod in pods:
+            assert pod.rank is not None
             self._event(
                 workload,
                 134,
@@ -314,7 +315,7 @@ class WorkloadDay:
         return workload
 
     def create_deleted(self) -> Workload:
-        fields = {
+        fields: dict[str, Any] = {
             "started_at": self.ago(4000),
             "ended_at": self.ago(3900),
             "released_at": self.ago(60 * 20),
@@ -326,8 +327,12 @@ class WorkloadDay:
         return workload
 
     def create_others(self) -> None:
-        over = {"started_at": self.ago(300), "ended_at": self.ago(120)}
-        whole = {"running_pods": 3, "gpus_allocated": Decimal(6), "started_at": self.ago(380)}
+        over: dict[str, Any] = {"started_at": self.ago(300), "ended_at": self.ago(120)}
+        whole: dict[str, Any] = {
+            "running_pods": 3,
+            "gpus_allocated": Decimal(6),
+            "started_at": self.ago(380),
+        }
         whisper = self._workload(
             "whisper-large-v4", "Running", "mallory", 400, project=self.b, each=2, **whole
         )
@@ -342,7 +347,7 @@ class WorkloadDay:
         self._workload(
             "t5-summaries", "Initializing", "carla", 1, reason="1 of 3 pods are up.", running_pods=1
         )
-        some = {
+        some: dict[str, Any] = {
             "started_at": self.ago(50),
             "running_pods": 2,
             "gpus_allocated": Decimal(2),
@@ -358,7 +363,7 @@ class WorkloadDay:
             started_at=self.ago(690),
             ran_seconds=11400.0,
         )
-        single = {
+        single: dict[str, Any] = {
             "architecture": "Standard",
             "framework": "",
             "requested_pods": 1,
@@ -379,7 +384,7 @@ class WorkloadDay:
             by, name = (("carla", "llama-lr"), ("bob", "vit-aug"), ("deniz", "resnet-wd"))[
                 number % 3
             ]
-            ended = {
+            ended: dict[str, Any] = {
                 "started_at": self.ago(2999 + 70 * number),
                 "ended_at": self.ago(2960 + 61 * number),
             }

@@ -72,7 +72,7 @@ def without_room(cast: Cast) -> Workload:
 
 def without_pods(cast: Cast) -> Workload:
     workload = a_workload(cast.team_a, status="Pending", job=JOB)
-    about = {"subject": "train1", "subject_kind": "PyTorchJob"}
+    about: dict[str, Any] = {"subject": "train1", "subject_kind": "PyTorchJob"}
     an_event(workload, "<b>forbidden</b>", kind="cluster", reason="FailedCreatePod", **about)
     return workload
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from clusters.capabilities import Capabilities
 from clusters.models import Cluster
+from console.errors import UserError
 from projects.api.base import LARGEST_BODY
 from tests.api.calling import Caller, a_body
 from tests.api.submission_bodies import JSON, TUTORIAL
@@ -322,6 +323,6 @@ def test_many_have_a_bound_and_a_known_action(cast: Cast) -> None:
         ([str(n) for n in range(101)], "stop", "ids"),
         ([], "explode", "action"),
     ):
-        with pytest.raises(actions.UserError) as refused:
+        with pytest.raises(UserError) as refused:
             actions.apply_bulk_action(ids, action, cast.bob)
         assert refused.value.field == field

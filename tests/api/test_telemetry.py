@@ -80,12 +80,13 @@ def nodes(cast: Cast) -> None:
     NodePool.objects.create(cluster=cast.cluster, name="fast", label_key="kind", label_value="h")
     NodePool.objects.create(cluster=cast.cluster, name="new", label_key="age", label_value="0")
     common: dict[str, Any] = {"cluster": cast.cluster, "cpu": Decimal(16), "memory": 64 << 30}
-    for name, more in {
+    rows: dict[str, dict[str, Any]] = {
         "free": {"gpus": 4, "labels": {"kind": "h", "age": "0"}},
         "used": {"gpus": 4, "used_gpus": 1, "labels": {"kind": "h"}, "gpu_memory": 1000},
         "down": {"gpus": 2, "is_ready": False},
         "plain": {"gpus": 0, "used_cpu": 6},
-    }.items():
+    }
+    for name, more in rows.items():
         Node.objects.create(name=name, **common | {"is_ready": True} | more)
     other = Cluster.objects.create(name="there", server="https://127.0.0.1:2", kubeconfig=NOWHERE)
     Node.objects.create(cluster=other, name="theirs", gpus=8, is_ready=True)

@@ -166,7 +166,7 @@ def test_forged_tokens_do_not_open_it(cast: Cast) -> None:
         "é",
         "x" * 5000,
         jwt.encode(good, "another key that is long enough for it", "HS256"),
-        jwt.encode(good, None, "none"),
+        jwt.encode(good, "", "none"),
         tokens.issue_token(cast.bob)[0][:-3] + "AAA",
     ]
     for token in forged:
@@ -314,7 +314,8 @@ def test_who_disables_and_who_enables(account: tuple[ServiceAccount, str], cast:
     vera = Caller(User.objects.get(pk=cast.vera.pk))
     Caller(cast.bob)("PATCH", at, {"enabled": False}, 404)
     Caller(cast.mallory)("PATCH", at, {"enabled": False}, 404)
-    for body in ({}, {"enabled": "no"}, {"enabled": None}, []):
+    bodies: tuple[Any, ...] = ({}, {"enabled": "no"}, {"enabled": None}, [])
+    for body in bodies:
         vera("PATCH", at, body, 400)
     AccessRule.objects.create(user=found.user, role=VIEWER)
     vera("PATCH", at, {"enabled": False})

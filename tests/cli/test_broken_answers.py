@@ -141,8 +141,9 @@ def test_what_is_nested_too_deep_is_told_in_words(tmp_path: Path) -> None:
 
 
 def test_a_parameter_can_be_given_several_times() -> None:
-    query = {"a": ["1", "2"], "is": True, "none": None, "text": "x y"}
-    assert build_target(Route("GET", "/a"), query, {}) == "/a?a=1&a=2&is=true&text=x+y"
+    route = Route("GET", "/a")
+    target = build_target(route, {"a": ["1", "2"], "is": True, "none": None, "text": "x y"}, {})
+    assert target == "/a?a=1&a=2&is=true&text=x+y"
 
 
 @pytest.mark.parametrize(

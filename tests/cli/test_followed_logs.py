@@ -58,13 +58,7 @@ def test_a_follower_has_each_line_once_over_kills(
     ):
         for number, name in enumerate(KILLED, 1):
             wanted = 2 * LINES * number // (len(KILLED) + 2)
-            eventually(lambda wanted=wanted: _count_lines(out) > wanted, within=PATIENCE)
-            before = installation.kill_one(name)
-            print(f"killed {name} after {_count_lines(out):,} lines")
-            eventually(
-                lambda name=name, before=before: installation.pids().get(name, before) != before,
-                within=PATIENCE,
-            )
+            _kill_after_lines(installation, name, out, wanted)
         assert followed.wait(PATIENCE) == 0
     assert program.phase(chatty) == "Completed"
     lines = out.read_text().splitlines()
@@ -76,6 +70,13 @@ def test_a_follower_has_each_line_once_over_kills(
         print(f"{pod}: {len(texts):,} lines, {len(lost)} lost, {doubled} doubled")
         assert texts == wanted_texts
     assert len(lines) == 2 * LINES
+
+
+def _kill_after_lines(installation: Installation, name: str, out: Path, count: int) -> None:
+    eventually(lambda: _count_lines(out) > count, within=PATIENCE)
+    before = installation.kill_one(name)
+    print(f"killed {name} after {_count_lines(out):,} lines")
+    eventually(lambda: installation.pids().get(name, before) != before, within=PATIENCE)
 
 
 def _count_lines(path: Path) -> int:

@@ -121,18 +121,22 @@ def test_a_follower_loses_and_doubles_nothing_over_restarts_of_the_server(
         def count_lines() -> int:
             return out.read_text().count("\n")
 
+        def interrupt(writer: Writer) -> None:
+            wanted = count_lines() + 20
+            eventually(lambda: count_lines() > wanted)
+            web.kill()
+            # Lines go on to be written while nobody answers.
+            missed = writer.count + 20
+            eventually(lambda: writer.count > missed)
+            web.start(arguments=("--no-proxy-headers", "--port", port))
+
         with (
             out.open("w") as file,
             bob.start("logs", "train1", "-f", "--rank", "0", stdout=file) as followed,
         ):
             with Writer(Path(path)) as writer:
                 for _ in range(3):
-                    wanted = count_lines() + 20
-                    eventually(lambda wanted=wanted: count_lines() > wanted)
-                    web.kill()
-                    # Lines go on to be written while nobody answers.
-                    eventually(lambda wanted=writer.count + 20: writer.count > wanted)
-                    web.start(arguments=("--no-proxy-headers", "--port", port))
+                    interrupt(writer)
                 wanted = writer.count
                 eventually(lambda: count_lines() >= wanted)
             web.python(

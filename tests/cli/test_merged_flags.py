@@ -182,7 +182,7 @@ def test_a_master_beside_a_template_is_as_the_templates_workers(submit: Submit) 
 def test_a_master_beside_a_template_stays_where_the_templates_differs(
     submit: Submit, template: Body
 ) -> None:
-    own = {"command": "python lead.py", "compute": SHARED | {"gpuDevicesRequest": 1}}
+    own: Body = {"command": "python lead.py", "compute": SHARED | {"gpuDevicesRequest": 1}}
     template |= {"masterSpecSameAsWorker": False, "masterSpec": template["spec"] | own}
     body = submit(
         *("submit", "pytorch", "a", "--template", "base"),

@@ -286,7 +286,7 @@ class World:
 
     def state(self) -> list[Any]:
         """Everything of team-a and everybody's rights, to see whether anything has changed."""
-        models = (
+        models: tuple[type[Any], ...] = (
             Workload,
             Attempt,
             Pod,

@@ -24,7 +24,9 @@ class Browser(RequestFactory):
         self._handler = ClientHandler(enforce_csrf_checks=False)
 
     def request(self, **request: Any) -> HttpResponseBase:  # type: ignore[override]
-        answer = self._handler(self._base_environ(**request))
+        # The types of Django leave out what a factory of requests gives its subclasses.
+        environ = self._base_environ(**request)  # type: ignore[attr-defined]
+        answer = self._handler(environ)
         self.cookies.update(answer.cookies)
         return answer
 
@@ -43,9 +45,10 @@ class Browser(RequestFactory):
         if url.startswith("/api/"):
             self.cookies.clear()
             more["headers"] = {"authorization": f"Bearer {world.tokens[user.pk]}"}
-        answer = getattr(self, method)(url, **more)
+        answer: Any = getattr(self, method)(url, **more)
         b"".join(answer)
-        return answer.status_code
+        status: int = answer.status_code
+        return status
 
 
 BROWSER = Browser()

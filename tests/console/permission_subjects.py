@@ -96,6 +96,7 @@ def _bare_refusals() -> list[dict[str, Any]]:
     A status says all about a refusal, and the frame takes half the time of most.
     """
     [templates] = settings.TEMPLATES
+    assert isinstance(templates["OPTIONS"], dict)
     loaders = [
         ("django.template.loaders.locmem.Loader", dict.fromkeys(REFUSALS, "refused")),
         (

@@ -345,6 +345,16 @@ def _build_asset_api_rules(entity: str, *names: str) -> dict[str, dict[str, Rule
     return found
 
 
+def _build_template_api_rules(end: str) -> dict[str, dict[str, Rule]]:
+    return {
+        f"api-templates{end}": {
+            "GET": SIGNED_IN,
+            "POST": parse_need("templates:create", "anywhere"),
+        },
+        f"api-template{end}": _build_detail_rules("templates"),
+    }
+
+
 ASSETS: dict[str, dict[str, Rule]] = {
     **_build_asset_rules("environments", "environment"),
     **_build_asset_rules("compute-resources", "compute-resource"),
@@ -373,17 +383,9 @@ ASSETS: dict[str, dict[str, Rule]] = {
     "api-asset-datasource": {"GET": SIGNED_IN},
     "api-templates-count": {"GET": SIGNED_IN},
     "api-templates-name": {"GET": parse_need("templates:create", "anywhere")},
-    **{
-        name: rules
-        for end in ("", "-distributed", "-trainings")
-        for name, rules in (
-            (
-                f"api-templates{end}",
-                {"GET": SIGNED_IN, "POST": parse_need("templates:create", "anywhere")},
-            ),
-            (f"api-template{end}", _build_detail_rules("templates")),
-        )
-    },
+    **_build_template_api_rules(""),
+    **_build_template_api_rules("-distributed"),
+    **_build_template_api_rules("-trainings"),
     "template-design": {"GET": parse_need("templates:create", "anywhere")},
     "template-redesign": {"GET": parse_need("templates:edit")},
     "policies-effective": {"GET": SIGNED_IN},
@@ -397,6 +399,19 @@ ASSETS: dict[str, dict[str, Rule]] = {
         for word in ("distributed", "trainings")
     },
 }
+
+
+def _build_workload_api_rules(kind: str) -> dict[str, dict[str, Rule]]:
+    return {
+        f"api-{kind}": {"POST": parse_need("workloads:create", hidden=400)},
+        f"api-{kind}-preview": {"POST": parse_need("workloads:create", hidden=400)},
+        f"api-{kind}-preflight": {"POST": parse_need("workloads:create", hidden=400)},
+        f"api-{kind}-alternatives": {"POST": parse_need("workloads:create", hidden=400)},
+        f"api-{kind}-one": {"GET": _WORKLOAD["view"], "DELETE": _WORKLOAD["delete"]},
+        f"api-{kind}-suspend": {"POST": _WORKLOAD["edit"]},
+        f"api-{kind}-resume": {"POST": _WORKLOAD["edit"]},
+    }
+
 
 WORKLOADS: dict[str, dict[str, Rule]] = {
     **{
@@ -466,19 +481,8 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
             "api-pod-logs",
         )
     },
-    **{
-        name: rules
-        for kind in ("distributed", "trainings")
-        for name, rules in (
-            (f"api-{kind}", {"POST": parse_need("workloads:create", hidden=400)}),
-            (f"api-{kind}-preview", {"POST": parse_need("workloads:create", hidden=400)}),
-            (f"api-{kind}-preflight", {"POST": parse_need("workloads:create", hidden=400)}),
-            (f"api-{kind}-alternatives", {"POST": parse_need("workloads:create", hidden=400)}),
-            (f"api-{kind}-one", {"GET": _WORKLOAD["view"], "DELETE": _WORKLOAD["delete"]}),
-            (f"api-{kind}-suspend", {"POST": _WORKLOAD["edit"]}),
-            (f"api-{kind}-resume", {"POST": _WORKLOAD["edit"]}),
-        )
-    },
+    **_build_workload_api_rules("distributed"),
+    **_build_workload_api_rules("trainings"),
 }
 
 TABLE: dict[str, dict[str, Rule]] = {**SIGNING_IN, **ACCESS, **ORGANISATION, **ASSETS, **WORKLOADS}

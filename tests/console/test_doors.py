@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.conf import settings
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.test import Client
 
 from console import body_limit
@@ -25,8 +27,8 @@ STATIC = "/static/css/muster.css"
 
 
 def headers_of(client: Client, path: str, **more: str) -> dict[str, str]:
-    answer = client.get(path, headers=more)
-    if answer.streaming and not answer.is_async:
+    answer: HttpResponseBase = client.get(path, headers=more)
+    if isinstance(answer, StreamingHttpResponse) and not answer.is_async:
         b"".join(answer)
     answer.close()
     return dict(answer.items())
@@ -109,7 +111,8 @@ async def _post_chunks(chunks: int, size: int, path: str) -> dict[str, Any]:
         "path": path,
         "headers": headers,
     }
-    talk = ApplicationCommunicator(
+    # asgiref has no types there.
+    talk: Any = ApplicationCommunicator(  # type: ignore[no-untyped-call]
         application,
         scope | {"query_string": b"", "server": ("localhost", 80), "client": ("127.0.0.1", 1)},
     )

@@ -3,6 +3,7 @@
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet
@@ -15,10 +16,14 @@ from console.options import Options
 OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
 
 
-def options(data: Path, **given: object) -> Options:
-    return Options(
-        **({"data_dir": data, "secret_key": "", "encryption_keys": "", "production": False} | given)
-    )  # type: ignore[arg-type]
+def options(data: Path, **given: Any) -> Options:
+    usual: dict[str, Any] = {
+        "data_dir": data,
+        "secret_key": "",
+        "encryption_keys": "",
+        "production": False,
+    }
+    return Options(**(usual | given))
 
 
 def test_they_are_made_once_and_only_their_owner_reads_them(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_nothing_sends_a_browser_elsewhere(world: World, name: str) -> None:
     for wanted in ELSEWHERE:
         ways = dict.fromkeys(WAYS_BACK, wanted)
         of_htmx = {"HX-Request": "true", "HX-Current-URL": wanted} if wanted == ELSEWHERE[0] else {}
-        answers = [
+        answers: list[Any] = [
             client.get(url, ways, headers={"Referer": wanted}),
             client.post(url, build_form(world) | ways, headers=of_htmx),
         ]

@@ -83,7 +83,11 @@ def answer_request(path: str, content_type: bytes, inside: Any = None) -> None:
         "path": path,
         "headers": [(b"traceparent", b"00-" + b"1" * 32 + b"-" + b"2" * 16 + b"-01")],
     }
-    asyncio.run(measure_requests(application)(scope, receive, send))
+
+    async def measure_request() -> None:
+        await measure_requests(application)(scope, receive, send)
+
+    asyncio.run(measure_request())
 
 
 def test_nothing_of_opentelemetry_is_imported_while_it_is_off(tmp_path: Path) -> None:

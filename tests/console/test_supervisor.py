@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,10 +27,10 @@ def supervisor_under_test(tmp_path: Path, messages: list[str]) -> Supervisor:
     )
 
 
-def shell(name: str, script: str, directory: Path, **more: object) -> Service:
+def shell(name: str, script: str, directory: Path, **more: Any) -> Service:
     return Service(
         name=name, command=["/bin/sh", "-c", script], environment=PATH, directory=directory, **more
-    )  # type: ignore[arg-type]
+    )
 
 
 async def wait_until(what: Callable[[], object], within: float = 90.0) -> None:

@@ -59,6 +59,13 @@ def build_request(cast: Cast, query: str) -> HttpRequest:
     return request
 
 
+def render_list(request: HttpRequest, rows: Any, table: Table) -> HttpResponse:
+    """Return the page, or the CSV, of rows that are few enough to come at once."""
+    answer = render_table(request, rows, table, "parts/list.html", {"heading": "x"}, file="x")
+    assert isinstance(answer, HttpResponse)
+    return answer
+
+
 def listing(cast: Cast, rows: Any, query: str, monkeypatch: pytest.MonkeyPatch) -> Listing:
     found: list[Listing] = []
     monkeypatch.setattr(
@@ -152,7 +159,7 @@ def test_chosen_columns_are_remembered_in_the_cookie_of_the_table(cast: Cast, ro
     def render(query: str) -> HttpResponse:
         request = build_request(cast, query)
         request.COOKIES["chosen"] = "created"
-        return render_table(request, rows, table, "parts/list.html", {"heading": "x"}, file="x")
+        return render_list(request, rows, table)
 
     assert render("column=image").cookies["chosen"].value == "name,image"
     remembered = render("")
@@ -203,9 +210,7 @@ def test_several_values_of_a_filter_and_a_view_of_the_rows(
     selection = parse_selection(build_request(cast, query), SEVERAL)
     assert selection.list_parameters() == parameters
     assert SEVERAL.select_rows(rows, selection).count() == expected_count
-    page = render_table(
-        build_request(cast, query), rows, SEVERAL, "parts/list.html", {"heading": "x"}, file="x"
-    ).content.decode()
+    page = render_list(build_request(cast, query), rows, SEVERAL).content.decode()
     checked = re.findall(r'name="architecture" value="(.*?)"\s+checked', page)
     assert sorted(checked) == [value for name, value in parameters if name == "architecture"]
 
@@ -223,9 +228,7 @@ def test_several_values_of_a_filter_and_a_view_of_the_rows(
 def test_what_of_an_address_is_no_filter_is_told(
     cast: Cast, rows: Any, query: str, refused: list[str]
 ) -> None:
-    page = render_table(
-        build_request(cast, query), rows, SEVERAL, "parts/list.html", {"heading": "x"}, file="x"
-    ).content.decode()
+    page = render_list(build_request(cast, query), rows, SEVERAL).content.decode()
     match = re.search(r"data-unused-filters>.*?mu-alert__text\">(.*?)cannot be", page, re.DOTALL)
     words = " ".join(match[1].split()) if match else ""
     assert words == ", ".join(refused)
@@ -246,14 +249,8 @@ def test_the_table_of_workloads_tells_what_of_its_address_is_no_filter(
 
 
 def test_csv_has_every_column_and_no_formula(cast: Cast, rows: Any) -> None:
-    given = render_table(
-        build_request(cast, "format=csv&q=env-00"),
-        rows,
-        TABLE,
-        "parts/list.html",
-        {},
-        file="environments",
-    ).content.decode()
+    request = build_request(cast, "format=csv&q=env-00")
+    given = render_list(request, rows, TABLE).content.decode()
     lines = given.splitlines()
     assert (lines[0], len(lines)) == ("Environment,Image,Created", 11)
     assert lines[1].startswith("env-000,'=image-0,")
@@ -261,7 +258,7 @@ def test_csv_has_every_column_and_no_formula(cast: Cast, rows: Any) -> None:
 
 def test_csv_has_the_columns_that_the_address_chooses(cast: Cast, rows: Any) -> None:
     request = build_request(cast, "format=csv&q=env-00&column=created")
-    given = render_table(request, rows, TABLE, "parts/list.html", {}, file="x").content.decode()
+    given = render_list(request, rows, TABLE).content.decode()
     assert given.splitlines()[0] == "Environment,Created"
 
 
@@ -270,17 +267,7 @@ def test_a_page_takes_the_same_queries_however_many_rows_there_are(cast: Cast, r
         with CaptureQueriesContext(
             connection,
         ) as query_log:
-            assert (
-                b"env-000"
-                in render_table(
-                    build_request(cast, ""),
-                    rows,
-                    TABLE,
-                    "parts/list.html",
-                    {"heading": "x"},
-                    file="x",
-                ).content
-            )
+            assert b"env-000" in render_list(build_request(cast, ""), rows, TABLE).content
         return len(query_log)
 
     before = queries()

@@ -109,15 +109,16 @@ def read_flood(web: WebServer, *parts: bytes) -> list[str]:
     return [read_to_end(each).decode() for each in flood]
 
 
+def build_flood(*parts: bytes) -> Callable[[WebServer], list[str]]:
+    return lambda web: read_flood(web, *parts)
+
+
 UPGRADE = WHOLE[:-2] + (
     b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\n"
     b"Sec-WebSocket-Version: 13\r\n\r\n"
 )
 SCENARIOS: dict[str, Callable[[WebServer], object]] = {
-    **{
-        half: lambda web, parts=parts: read_flood(web, *parts)
-        for half, (parts, _) in HALVES.items()
-    },
+    **{half: build_flood(*parts) for half, (parts, _) in HALVES.items()},
     "a program's body": lambda web: read_to_end(
         connect(web, BODY_HEAD % (TOKEN.encode(), 9), b"{")
     ),

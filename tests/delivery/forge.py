@@ -9,6 +9,7 @@ import os
 import runpy
 import sys
 import threading
+from io import TextIOWrapper
 
 import torch
 import torch.utils.data  # noqa: F401  the forked scripts find it loaded
@@ -26,6 +27,7 @@ def run_script(order: dict[str, object]) -> None:
     os.environ.update(environment)
     sys.path[:0] = str(environment["PYTHONPATH"]).split(os.pathsep)
     sys.argv = [str(order["script"])]
+    assert isinstance(sys.stdout, TextIOWrapper)
     sys.stdout.reconfigure(line_buffering=True)
     runpy.run_path(str(order["script"]), run_name="__main__")
 

@@ -30,7 +30,9 @@ def execute_notebook(
 
 def execute_cells(cells: Sequence[str], folder: Path, environment: Mapping[str, str]) -> list[str]:
     """Run cells one after the other; errors do not end it."""
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(each) for each in cells])
+    # The package does not say the types of what it builds notebooks with.
+    v4: Any = nbformat.v4
+    notebook = v4.new_notebook(cells=[v4.new_code_cell(each) for each in cells])
     return execute_notebook(notebook, folder, environment, allow_errors=True)
 
 

@@ -84,8 +84,13 @@ class Forge:
 
     def __init__(self, python: str) -> None:
         command = [python, str(Path(__file__).with_name("forge.py"))]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self._process = subprocess.Popen(command, text=True, env=BASE_VARIABLES, **pipes)
+        self._process = subprocess.Popen(
+            command,
+            text=True,
+            env=BASE_VARIABLES,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
 
     def start(self, script: Path, variables: Mapping[str, str], log: Path) -> ForgedProcess:
         """Start a script."""

@@ -4,6 +4,7 @@ import itertools
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,7 +110,8 @@ def test_of_the_processes_that_a_launcher_starts_in_a_data_worker_one_serves(
         spare = workload.start_worker(0, **{variable: "1"})
         spare.await_text("this one stands by$")
         worker = workload.start_worker(0, **{variable: "0"})
-        rank = workload.start_rank(**{variable: "1"})
+        given: dict[str, Any] = {variable: "1"}
+        rank = workload.start_rank(**given)
         assert rank.wait() == 0
         assert worker.wait() == 0
         assert spare.process.poll() is None

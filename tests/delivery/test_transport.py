@@ -35,7 +35,12 @@ def test_requests_are_answered_in_order() -> None:
 
 
 def test_frames_come_as_they_were_sent() -> None:
-    frames = [b"description", bytearray(b""), memoryview(bytes(3_000_000)), b"x" * 70_000]
+    frames: list[bytes | bytearray | memoryview] = [
+        b"description",
+        bytearray(b""),
+        memoryview(bytes(3_000_000)),
+        b"x" * 70_000,
+    ]
 
     def answer_frames(request: object, reply: Reply) -> None:
         reply.send({}, frames)

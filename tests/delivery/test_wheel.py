@@ -17,8 +17,8 @@ def test_the_wheel_has_everything_and_works_without_the_server(tmp_path: Path) -
     ignored = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
     shutil.copytree(PACKAGE, tmp_path / "delivery", ignore=ignored)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index"]
-    build = [*command, "--no-build-isolation", "--wheel-dir", tmp_path, tmp_path / "delivery"]
-    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    command += ["--no-build-isolation", "--wheel-dir", str(tmp_path), str(tmp_path / "delivery")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (wheel,) = tmp_path.glob("*.whl")
     assert wheel.name == f"muster_delivery-{VERSION}-py3-none-any.whl"

@@ -1,6 +1,7 @@
 """Causes for which a workload fails by what the cluster says, and by which pod was the first."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from tests.diagnosis.cluster_states import end_pods, fail_job
 from tests.diagnosis.failing_causes import TRACE
@@ -33,7 +34,7 @@ def _end(
     cause: str,
     help: str,
     confidence: str = "certain",
-    **more: object,
+    **more: Any,
 ) -> InjectedCause:
     return InjectedCause(
         name, end_pods(worker=code, **more), f"{LEAD} {words}.", help, cause, 1, confidence

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ from workloads.specs import (
 from workloads.specs.pod_setup import Claim, Secret, Volume
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SMALL = {"cpu_request": "0.1", "memory_request": "50M"}
+SMALL: dict[str, Any] = {"cpu_request": "0.1", "memory_request": "50M"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ it cannot.
 import random
 import signal
 import socket
+from typing import Any
 
 import pytest
 
@@ -108,7 +109,7 @@ def test_ranks_with_different_arguments_do_not_train_together(launcher: Launcher
     ],
 )
 def test_wrong_variables_are_said_in_one_line(
-    launcher: Launcher, env: dict[str, str], part: str
+    launcher: Launcher, env: dict[str, Any], part: str
 ) -> None:
     rank = launcher.rank(0, 2, free_port(), PROGRAM, **env)
     assert rank.wait() == 2

@@ -19,11 +19,11 @@ from tests.rest import Program, Refused
 JOBS = "/apis/kubeflow.org/v1/pytorchjobs"
 AT_REST = ("Completed", "Failed", "Stopped")
 
-SHORT = {"args": "--steps 20 --slow 0.05"}
-LONG = {"command": "/bin/sleep", "args": "600"}
-BAD = {"command": "/bin/sh", "args": "-c 'exit 3'", "restartPolicy": "Never"}
+SHORT: dict[str, Any] = {"args": "--steps 20 --slow 0.05"}
+LONG: dict[str, Any] = {"command": "/bin/sleep", "args": "600"}
+BAD: dict[str, Any] = {"command": "/bin/sh", "args": "-c 'exit 3'", "restartPolicy": "Never"}
 
-PLOTS: Sequence[tuple[dict[str, str], str, Sequence[str]]] = [
+PLOTS: Sequence[tuple[dict[str, Any], str, Sequence[str]]] = [
     (SHORT, "Completed", ()),
     (SHORT, "Completed", ("resume",)),
     (SHORT, "Completed", ("suspend",)),
@@ -49,7 +49,7 @@ class Story:
         self,
         program: Program,
         name: str,
-        spec: dict[str, str],
+        spec: dict[str, Any],
         by_itself: str,
         wishes: Sequence[str],
     ) -> None:

@@ -4,6 +4,7 @@ says why; then its turn comes.
 
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -148,12 +149,7 @@ def run_races(cast: Cast, ways: Callable[[int], Ways], whose: str) -> None:
                 name: road(cast, name, *whose)
                 for road, (name, whose) in zip(roads, entries, strict=True)
             }
-            at_once(
-                *[
-                    lambda name=name, submit=submit: submit_and_launch(name, submit)
-                    for name, submit in racers.items()
-                ]
-            )  # type: ignore[misc]
+            at_once(*[partial(submit_and_launch, *racer) for racer in racers.items()])
             one_is_admitted(acting, list(racers), whose)
     finally:
         for project in {cast.team_a, cast.team_b}:

@@ -47,7 +47,8 @@ def trainings(stage: DeliveryStage) -> Iterator[list[Delivered]]:
 def walk_wizard(reader: Reader, template: str, name: str) -> str:
     """Submit from a template with nothing but a name typed; the page that it leads to."""
     with reader.open("/workloads/new") as answer:
-        path, text = answer.url.removeprefix(reader.url), answer.read().decode()
+        path: str = answer.url.removeprefix(reader.url)
+        text: str = answer.read().decode()
     card = re.search(
         rf'name="template"[^>]*value="([^"]+)"(?:(?!name="template").)*?{template}', text, re.DOTALL
     )

@@ -1,6 +1,7 @@
 """The tutorial `examples/taas.ipynb` in a real Jupyter kernel, on an embedded cluster."""
 
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -22,7 +23,8 @@ def count_gpus(program: Program) -> float:
 
 
 def test_the_tutorial_trains_on_data_workers(tmp_path: Path) -> None:
-    notebook = nbformat.read(ROOT / "examples/taas.ipynb", as_version=4)
+    read: Any = nbformat.read  # the package does not say its types
+    notebook = read(ROOT / "examples/taas.ipynb", as_version=4)
     options = {"localkube_gpus": 4, "admin_password": PASSWORD}
     with Installation(tmp_path / "var", **options).migrated() as muster:
         program = Program(muster.url, PASSWORD)

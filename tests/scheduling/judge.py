@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from scheduling import ClusterState, Decision
+from scheduling import Binding, ClusterState, Decision, Nomination
 from tests.scheduling import judge_evictions, judge_places
 from tests.scheduling.accounts import Accounts
 
@@ -26,11 +26,8 @@ def find_breaches(state: ClusterState, decision: Decision) -> list[str]:
 def find_silent_waits(accounts: Accounts) -> Iterator[str]:
     """Return the gangs that wait without a word, or are refused without waiting."""
     decision = accounts.decision
-    placed = Counter(
-        each.gang
-        for each in (*decision.bindings, *decision.nominations)
-        if not accounts.pods[each.pod][0].node
-    )
+    places: list[Binding | Nomination] = [*decision.bindings, *decision.nominations]
+    placed = Counter(each.gang for each in places if not accounts.pods[each.pod][0].node)
     refusals = accounts.decision.refusals or {}
     for key, gang in accounts.gangs.items():
         waiting = sum(1 for pod in gang.pods if not pod.node and not pod.is_leaving)

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
 
-from scheduling import GPU, Binding, Node, Number, Pod
+from scheduling import GPU, Binding, Node, Nomination, Number, Pod
 from tests.scheduling.accounts import (
     Accounts,
     Placement,
@@ -18,11 +18,12 @@ from tests.scheduling.accounts import (
 def find_misplaced_pods(accounts: Accounts) -> Iterator[str]:
     """Return what is wrong with single bindings and nominations."""
     decision = accounts.decision
-    counts = Counter(each.pod for each in (*decision.bindings, *decision.nominations))
+    places: list[Binding | Nomination] = [*decision.bindings, *decision.nominations]
+    counts = Counter(each.pod for each in places)
     for uid, count in counts.items():
         if count > 1:
             yield f"pod {uid} is placed {count} times"
-    for each in (*decision.bindings, *decision.nominations):
+    for each in places:
         if each.pod not in accounts.pods:
             yield f"pod {each.pod} is placed and does not exist"
             continue

@@ -1,5 +1,7 @@
 """The story of an elastic job: it fills the cluster, gives way, and comes back, by itself."""
 
+from typing import Any
+
 import pytest
 
 from scheduling import Action, Decision, decide
@@ -25,7 +27,7 @@ def world() -> World:
     return world
 
 
-def submit(world: World, key: str, queue: str, **others: object) -> Decision:
+def submit(world: World, key: str, queue: str, **others: Any) -> Decision:
     """Submit a job and return the decision that follows."""
     gang = make_gang(key, queue, created_at=world.now, **others)
     world.jobs[key] = build_world(make_state([], [], [gang]), decide).jobs[key]

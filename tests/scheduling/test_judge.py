@@ -1,6 +1,7 @@
 """The judge finds what is wrong: each rule is broken on purpose once."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,8 @@ WAIT = Refusal("Unschedulable", "room", "there is no room")
 
 def make_case(*gangs: Gang, **bounds: int) -> ClusterState:
     """Return two nodes of two devices and two queues, `a` with these bounds."""
-    queues = [make_queue("a", **{"quota": 4, **bounds}), make_queue("b", quota=1)]
+    given: dict[str, Any] = {"quota": 4, **bounds}
+    queues = [make_queue("a", **given), make_queue("b", quota=1)]
     return make_state([make_node("n", 2), make_node("m", 2)], queues, gangs)
 
 
@@ -34,9 +36,9 @@ def evict(pod: str, action: Action, taker: str) -> Eviction:
     return Eviction(pod, pod.partition("-")[0], action, taker)
 
 
-def make_swap(action: Action, **victim: object) -> tuple[ClusterState, Decision]:
+def make_swap(action: Action, **victim: Any) -> tuple[ClusterState, Decision]:
     """Return a state with a victim of two pods and a decision that takes all of it."""
-    given = {"queue": "a", "on": ["n", "n"], **victim}
+    given: dict[str, Any] = {"queue": "a", "on": ["n", "n"], **victim}
     taker = make_gang("taker", "b", priority=75)
     state = make_case(make_gang("victim", **given), taker)
     evictions = [evict(f"victim-{rank}", action, "taker") for rank in (0, 1)]

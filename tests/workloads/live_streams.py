@@ -39,10 +39,11 @@ class Stream:
     async def __aenter__(self) -> "Stream":
         self.client = AsyncClient()
         await self.client.aforce_login(self.user)
-        self.answer = await self.client.get(self.path, headers=self.headers)
-        self.status = self.answer.status_code
-        if self.answer.streaming:
-            self.chunks: AsyncIterator[bytes] = self.answer._iterator
+        answer: Any = await self.client.get(self.path, headers=self.headers)
+        self.answer = answer
+        self.status = answer.status_code
+        if answer.streaming:
+            self.chunks: AsyncIterator[bytes] = answer._iterator
         return self
 
     async def __aexit__(self, *failure: object) -> None:
@@ -60,10 +61,8 @@ class Stream:
                     if ": " in line and not line.startswith(":")
                 )
                 if "data" in fields:
-                    return json.loads(fields["data"]) | {
-                        "event": fields["event"],
-                        "at": fields.get("id"),
-                    }
+                    data: dict[str, Any] = json.loads(fields["data"])
+                    return data | {"event": fields["event"], "at": fields.get("id")}
         raise AssertionError("the stream ended")
 
 

@@ -55,7 +55,7 @@ def number_lines(count: int) -> list[bytes]:
 
 
 def window(
-    client: Client, workload: Workload, **query: object
+    client: Client, workload: Workload, **query: Any
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     answer = client.get(reverse("log-window", args=[workload.pk]), query)
     assert answer.status_code == 200, answer.content

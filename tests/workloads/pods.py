@@ -27,7 +27,7 @@ Object = dict[str, Any]
 NAMESPACE = "muster-team-a"
 
 
-def eventually(found: Callable[[], T], within: float = 60.0) -> T:
+def eventually(found: Callable[[], T | None], within: float = 60.0) -> T:
     """Return the first answer that is true. Fails after `within` seconds."""
     until = time.monotonic() + within
     while not (answer := found()):
@@ -79,9 +79,12 @@ def get_pod(client: Client, name: str = "pod") -> Object:
 
 def wait_until_ended(client: Client, name: str = "pod") -> Object:
     """Return the pod, once it has ended."""
-    return eventually(
-        lambda: (pod := get_pod(client, name))["status"]["phase"] in ("Succeeded", "Failed") and pod
-    )
+
+    def find_ended_pod() -> Object | None:
+        pod = get_pod(client, name)
+        return pod if pod["status"]["phase"] in ("Succeeded", "Failed") else None
+
+    return eventually(find_ended_pod)
 
 
 def a_workload(project: Project, name: str = "train1") -> Workload:

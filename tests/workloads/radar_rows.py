@@ -15,7 +15,7 @@ HOSTILE = "<script>alert(1)</script>\u202eright to left \"><img src=x onerror=al
 
 def build_finding(kind: Kind = Kind.HANG, **fields: Any) -> Finding:
     """Build a finding that began 6 minutes ago."""
-    given = {
+    given: dict[str, Any] = {
         "certainty": Certainty.LIKELY,
         "sentence": "Rank 2 has said nothing for 6 min, while the 2 others wait at step 410.",
         "help": "Stop it to free what it holds.",

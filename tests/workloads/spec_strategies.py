@@ -54,7 +54,7 @@ from workloads.specs import (
 )
 
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
-TEXTS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=20)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)
 PATHS = st.from_regex(r"(/[a-z0-9_]{1,8}){1,3}", fullmatch=True)
 VALUES = st.from_regex(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,10}[A-Za-z0-9])?)?", fullmatch=True)
 QUANTITIES = st.sampled_from(["1", "2", "0.5", "250m", "3e1"])

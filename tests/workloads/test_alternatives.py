@@ -147,7 +147,8 @@ def add_waiting(cast: Cast) -> Workload:
 
 
 def load(workload: Workload) -> Workload:
-    return Workload.objects.select_related("project__cluster").get(pk=workload.pk)
+    loaded: Workload = Workload.objects.select_related("project__cluster").get(pk=workload.pk)
+    return loaded
 
 
 def play(workload: Workload, user: User) -> AnswerBoard:

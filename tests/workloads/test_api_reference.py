@@ -92,9 +92,9 @@ def test_samples_are_bodies_that_can_be_sent() -> None:
         "create_token": ["client_credentials", "refreshToken", '"username"'],
         "change_access_rule": ['"roleId": "l1-researcher"', '"scopeType": "project"'],
     }.items():
-        operation = reference.find_operation(name)
-        assert operation is not None
-        command = reference.build_command(operation)
+        named_operation = reference.find_operation(name)
+        assert named_operation is not None
+        command = reference.build_command(named_operation)
         assert all(word in command for word in words), command
 
 

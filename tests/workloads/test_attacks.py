@@ -61,11 +61,9 @@ def test_the_log_of_another_workload_is_not_under_ones_own(
     mallory: Client, own_workload: Workload, theirs: Workload
 ) -> None:
     log = a_log(theirs)
+    query: dict[str, Any] = {"log": log.pk, "q": "a", "after": f"{log.pk:x}.0"}
     for name in ("log-window", "log-search"):
-        answer = mallory.get(
-            reverse(name, args=[own_workload.pk]),
-            {"log": log.pk, "q": "a", "after": f"{log.pk:x}.0"},
-        )
+        answer = mallory.get(reverse(name, args=[own_workload.pk]), query)
         assert answer.status_code == 404, name
     merged = mallory.get(reverse("log-window", args=[own_workload.pk]), {"before": f"{log.pk:x}.0"})
     panel = mallory.get(

@@ -165,17 +165,17 @@ def test_what_fetches_is_told_from_the_program_that_waits_for_it() -> None:
     assert "Secret" in diagnosis.help
     ended_for_good = fetching_pod({"state": failed})
     ended_for_good["status"]["phase"] = "Failed"
-    diagnosis = diagnose_failure(pytorch_job(condition("Failed")), [ended_for_good])
-    assert diagnosis is not None
+    failure = diagnose_failure(pytorch_job(condition("Failed")), [ended_for_good])
+    assert failure is not None
     assert (
         "fetch-volume-1, which has to end well before the program starts, did not"
-        in diagnosis.sentence
+        in failure.sentence
     )
-    assert (diagnosis.container, diagnosis.line) == (
+    assert (failure.container, failure.line) == (
         "fetch-volume-1",
         "fatal: repository not found",
     )
-    assert "address" in diagnosis.help
+    assert "address" in failure.help
 
 
 STARTS = [

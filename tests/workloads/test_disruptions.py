@@ -185,9 +185,9 @@ def test_a_log_that_cannot_be_read_keeps_no_other_disruption_back(
         each["status"]["startTime"] = format_moment(-600)
     job = other.job(condition("Running"), workers=3)
     journal.record_observations(cast.cluster.pk, [*jobs(job), *pods(*running)])
-    for each, ago in ((kube, 30), (other, 20)):
-        reclaim(each, 1, 2, ago=ago)
-        write_log(each, (-22, "step 412 loss"), (-17, "resumed at step 410"))
+    for objects, ago in ((kube, 30), (other, 20)):
+        reclaim(objects, 1, 2, ago=ago)
+        write_log(objects, (-22, "step 412 loss"), (-17, "resumed at step 410"))
     unreadable = log_paths.local_path(Log.objects.get(pod__workload=kube.workload).path)
     unreadable.unlink()
     unreadable.mkdir()

@@ -26,7 +26,7 @@ from workloads.specs import (
     encode_spec,
 )
 from workloads.tasks import follow_training, progress_logs
-from workloads.training_progress import VARIABLE
+from workloads.training_progress import VARIABLE, LineParser
 
 Write = Callable[..., Log]
 
@@ -89,13 +89,13 @@ def test_reads_how_far_a_training_is(workload: Workload) -> None:
 
 def test_reads_only_what_is_new(workload: Workload, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    real = progress_logs.LineParser.parse_line
+    real = LineParser.parse_line
 
     def parse_line(parser: Any, line: bytes) -> Any:
         read.append(line.decode())
         return real(parser, line)
 
-    monkeypatch.setattr(progress_logs.LineParser, "parse_line", parse_line)
+    monkeypatch.setattr(LineParser, "parse_line", parse_line)
     write_lines(workload, 0, "step 1 loss 1", "step 2 loss 2", ago=30)
     follow_training()
     follow_training()

@@ -1,5 +1,6 @@
 """Clusters are forecast in turns, one process at a time, and only where something changed."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -26,14 +27,13 @@ def test_nothing_is_computed_while_nothing_changes(cast: Cast, waiting: Workload
     assert forecast_cluster(cast.cluster, build_moment(0), simulate)
     assert not forecast_cluster(cast.cluster, build_moment(2), simulate)
     assert forecast_cluster(cast.cluster, build_moment(4), simulate), "time alone changes chances"
-    for number, change in enumerate(
-        (
-            lambda: Node.objects.update(is_schedulable=False),
-            lambda: Pod.objects.filter(workload=waiting).update(standing="unschedulable"),
-            lambda: add_workload(cast.team_b, "new"),
-            lambda: type(cast.team_a).objects.filter(pk=cast.team_a.pk).update(gpu_quota=7),
-        )
-    ):
+    changes: tuple[Callable[[], object], ...] = (
+        lambda: Node.objects.update(is_schedulable=False),
+        lambda: Pod.objects.filter(workload=waiting).update(standing="unschedulable"),
+        lambda: add_workload(cast.team_b, "new"),
+        lambda: type(cast.team_a).objects.filter(pk=cast.team_a.pk).update(gpu_quota=7),
+    )
+    for number, change in enumerate(changes):
         change()
         assert forecast_cluster(cast.cluster, build_moment(5 + number / 10), simulate), number
     assert ClusterForecast.objects.get().took_seconds >= 0

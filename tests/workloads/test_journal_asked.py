@@ -195,6 +195,7 @@ def test_a_launch_leaves_nothing_outstanding(cast: Cast) -> None:
     journal.record_delay(workload.pk, "the cluster refuses\x00 connections", 30)
     row = Workload.objects.get()
     assert (row.tries, row.trouble) == (1, "the cluster refuses connections")
+    assert row.next_try_at is not None
     assert row.next_try_at > timezone.now()
     assert journal.record_launch(workload.pk, 1, ClusterObjects(workload).job(condition("Created")))
     row = Workload.objects.get()

@@ -1,6 +1,7 @@
 """Several writers and readers at the same time, each in a thread and a connection of its own."""
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from console.errors import Clash
 from tests.at_once import at_once
 from tests.cast import a_spec, make_cast
 from tests.workloads.cluster_objects import ClusterObjects, jobs, pods
-from tests.workloads.objects import condition
+from tests.workloads.objects import Object, condition
 from workloads import journal, queries, tasks
 from workloads.models import Attempt, Event, Workload
 from workloads.states import STARTING, Status
@@ -70,15 +71,12 @@ def test_writers_of_one_workload_lose_nothing_of_each_others() -> None:
         for index in range(2)
     ]
     journal.record_observations(cast.cluster.pk, jobs(made.job(condition("Created"))))
+
+    def record_frame(frames: list[Object], number: int) -> None:
+        journal.record_observations(cast.cluster.pk, pods(frames[number]))
+
     at_once(
-        *(
-            repeatedly(
-                lambda number, frames=frames: journal.record_observations(
-                    cast.cluster.pk, pods(frames[number])
-                )
-            )
-            for frames in each_pod
-        ),
+        *(repeatedly(functools.partial(record_frame, frames)) for frames in each_pod),
         *(
             repeatedly(lambda number: journal.record_delay(workload.pk, f"It failed {number}.", 60))
             for _ in range(2)

@@ -2,6 +2,7 @@
 and stay when it forgets them.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -91,7 +92,7 @@ def test_what_the_cluster_forgets_stays(kube: ClusterObjects) -> None:
     assert len(list_events()) == 1
 
 
-SUBJECTS = {
+SUBJECTS: dict[str, tuple[str, Callable[[ClusterObjects], Object]]] = {
     "the job": ("PyTorchJob", lambda made: made.job()),
     "its PodGroup": ("PodGroup", lambda made: made.group()),
     "a pod that is known": ("Pod", lambda made: made.pod("master")),

@@ -231,14 +231,15 @@ def test_whatever_is_told_before_a_listing_after_it_the_rows_are_as_the_cluster_
         size = data.draw(st.integers(1, 8))
         journal.record_observations(cast.cluster.pk, frames[:size])
         frames = frames[size:]
-    for kind, objects in (
+    listings: list[tuple[journal.Kind, list[Object | None]]] = [
         ("job", [cluster.job]),
         ("podgroup", [cluster.group]),
         ("pod", list(cluster.pods.values())),
-    ):
+    ]
+    for kind, objects in listings:
         journal.record_listing(
             cast.cluster.pk, kind, [each for each in objects if each], LONG_AFTER
-        )  # type: ignore[arg-type]
+        )
     check(Workload.objects.get(name=name), cluster)
 
 

@@ -174,15 +174,16 @@ def set_back(obj: Object) -> Object:
 @pytest.fixture
 def far_on(kube: ClusterObjects) -> ClusterObjects:
     """What is known has high versions."""
-    for kind, objects in (
+    listings: list[tuple[journal.Kind, list[Object]]] = [
         ("job", [kube.job(condition("Running"))]),
         ("pod", [kube.pod("master"), kube.pod("worker", 0)]),
-    ):
+    ]
+    for kind, objects in listings:
         for each in objects:
             each["metadata"]["resourceVersion"] = str(10**9)
         journal.record_observations(
             kube.workload.cluster_id, [journal.Observation(kind, each) for each in objects]
-        )  # type: ignore[arg-type]
+        )
     return kube
 
 

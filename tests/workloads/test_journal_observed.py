@@ -116,7 +116,7 @@ def test_a_pods_row_says_what_the_pod_says(kube: ClusterObjects) -> None:
 def test_running_pods_and_gpus_are_those_of_placed_and_unfinished_pods(
     kube: ClusterObjects,
 ) -> None:
-    tenth = {"annotations": {"gpu-fraction": "0.1"}}
+    tenth: dict[str, Any] = {"annotations": {"gpu-fraction": "0.1"}}
     observe(
         kube,
         jobs(kube.job(CREATED)),
@@ -171,7 +171,9 @@ def test_an_older_state_never_replaces_a_newer_one(kube: ClusterObjects) -> None
     old_job, new_job = kube.job(CREATED), kube.job(CREATED, condition("Running"))
     observe(kube, jobs(new_job), pods(new))
     assert observe(kube, jobs(old_job), pods(old)) == 0
-    assert (Pod.objects.get().phase, row().job["status"]["conditions"][-1]["type"]) == (
+    job = row().job
+    assert job is not None
+    assert (Pod.objects.get().phase, job["status"]["conditions"][-1]["type"]) == (
         "Running",
         "Running",
     )

@@ -101,7 +101,7 @@ def test_a_job_with_this_stops_no_pod(kube: ClusterObjects, what: str) -> None:
     assert Pod.objects.filter(name="train1-worker-0", phase="Running").exists()
 
 
-EVENTS = {
+EVENTS: dict[str, dict[str, Any]] = {
     "texts without end": {"message": HUGE, "reason": HUGE, "reportingComponent": HUGE},
     "NUL bytes": {"message": "a\x00", "reason": "\x00", "reportingComponent": "\x00c"},
     "a count without end": {"count": 10**40},

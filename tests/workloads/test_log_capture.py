@@ -328,7 +328,11 @@ def test_a_restart_of_the_api_server_in_mid_stream_loses_and_doubles_nothing(
         reading = capture(pods.start(client, pods.shell(NUMBERED.format(100, 0.05))), tmp_path)
         with pods.read_in_thread(reading, client) as turns:
             for size in (300, 900, 1800):
-                pods.eventually(lambda size=size: reading.progress.size > size)
+
+                def has_grown(size: int = size) -> bool:
+                    return reading.progress.size > size
+
+                pods.eventually(has_grown)
                 cluster.kill()
                 cluster.start()
             turns.join(60)

@@ -1,5 +1,6 @@
 """The collector with rows and a real cluster: what is found, read, told, kept, and let go of."""
 
+import functools
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -125,18 +126,19 @@ def test_logs_beyond_the_bound_wait_their_turn_and_say_so(
         pods.start(client, pods.shell("echo line; sleep 60", name=f"pod{number}"))
         pods.store_pod(
             workload,
-            pods.eventually(lambda name=f"pod{number}": running(client, name)),
+            pods.eventually(functools.partial(running, client, f"pod{number}")),
             rank=number,
         )
     with pods.collector(workload.cluster, client, at_once=2) as collector:
         collector.run_turn()
         collector.run_turn()
         waits = [log for log in Log.objects.all() if "waits for its turn: 2 logs" in log.note]
-        assert len(waits) == 1 or pods.eventually(
-            lambda: (
-                collector.run_turn() or Log.objects.filter(note__contains="its turn: 2").exists()
-            )
-        )
+
+        def has_a_waiting_log() -> bool:
+            collector.run_turn()
+            return Log.objects.filter(note__contains="its turn: 2").exists()
+
+        assert len(waits) == 1 or pods.eventually(has_a_waiting_log)
 
 
 def running(client: Client, name: str) -> Any:

@@ -64,7 +64,8 @@ def downwards(logs: list[OpenLog], most: int) -> list[bytes]:
 
 
 def upwards(logs: list[OpenLog], most: int) -> list[bytes]:
-    cursor, found = windows.end_cursor(logs), []
+    cursor = windows.end_cursor(logs)
+    found: list[bytes] = []
     while True:
         window = windows.window_before(logs, cursor, most)
         found = [line.raw for line in window.lines] + found

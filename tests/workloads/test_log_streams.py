@@ -7,7 +7,7 @@ import io
 import json
 import threading
 import zipfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -69,12 +69,14 @@ def rest(workload: Workload, status: str) -> None:
 
 async def events(
     client: AsyncClient, workload: Workload, query: dict[str, Any], last: str = ""
-) -> AsyncIterator[tuple[str, str, Any]]:
+) -> AsyncGenerator[tuple[str, str, Any], None]:
     """(event, id, data) of a stream, until it ends; "" for the id of one that is no place in a
     log.
     """
     headers = {"Last-Event-ID": last} if last else {}
-    answer = await client.get(reverse("log-stream", args=[workload.pk]), query, headers=headers)
+    answer: Any = await client.get(
+        reverse("log-stream", args=[workload.pk]), query, headers=headers
+    )
     assert answer.status_code == 200
     stream = answer.streaming_content
     try:
@@ -297,7 +299,7 @@ async def test_streams_that_are_asked_for_at_once_are_counted_together(
     client, workload = await signed_in()
     log = await capturing(workload, 1)
     address = reverse("log-stream", args=[workload.pk])
-    answers = [await client.get(address, {"log": log.pk}) for _ in range(4)]
+    answers: list[Any] = [await client.get(address, {"log": log.pk}) for _ in range(4)]
     streams = [aiter(answer.streaming_content) for answer in answers]
     first_pieces = [await anext(stream, None) for stream in streams]
     for stream in streams:
@@ -342,9 +344,9 @@ async def test_a_program_follows_a_log_as_plain_text() -> None:
     await sync_to_async(settle)(log)
     found = b"".join([piece async for piece in logbook.follow_log(log, tail=2)])
     assert found == b"line 3\nline 4\n"
-    assert b"".join(
-        await sync_to_async(list)(logbook.read_lines(log, tail=1, timestamps=True))
-    ).endswith(b"Z line 4\n")
+    collect: Callable[[Iterator[bytes]], list[bytes]] = list
+    lines = await sync_to_async(collect)(logbook.read_lines(log, tail=1, timestamps=True))
+    assert b"".join(lines).endswith(b"Z line 4\n")
 
 
 async def test_a_follower_goes_on_after_the_database_did_not_answer(
@@ -384,7 +386,7 @@ async def test_a_follower_goes_on_after_the_database_did_not_answer(
 
 
 async def body(client: AsyncClient, workload: Workload, query: dict[str, Any]) -> bytes:
-    answer = await client.get(reverse("log-download", args=[workload.pk]), query)
+    answer: Any = await client.get(reverse("log-download", args=[workload.pk]), query)
     return b"".join([piece async for piece in answer.streaming_content])
 
 

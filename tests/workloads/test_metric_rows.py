@@ -219,8 +219,8 @@ def test_rare_sweeps_come_in_time_to_be_rolled_up(
     end = 1800
     # A sweep begins amid its interval, takes 40 s, and is stored under the interval's beginning.
     sweeps = [(at + int(phase * seconds) + 40, at) for at in range(0, end, seconds)]
-    thinnings = [(at, None) for at in range(-60, end + 600, 60)]
-    for now, at in sorted(sweeps + thinnings, key=lambda event: event[0]):
+    thinnings: list[tuple[int, int | None]] = [(at, None) for at in range(-60, end + 600, 60)]
+    for now, at in sorted([*sweeps, *thinnings], key=lambda event: event[0]):
         if at is None:
             rollups.roll_up(NOW + timedelta(seconds=now))
         else:

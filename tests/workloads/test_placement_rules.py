@@ -2,7 +2,6 @@
 where they are placed.
 """
 
-import re
 from typing import Any
 
 import pytest
@@ -232,7 +231,8 @@ def test_the_page_preselects_it(client: Client, cast: Cast, default: bool) -> No
     cast.team_a.default_preemptible = default
     cast.team_a.save()
     client.force_login(cast.bob)
-    draft = client.get("/workloads/new").url.rpartition("/")[0]
+    answer: Any = client.get("/workloads/new")
+    draft = answer.url.rpartition("/")[0]
     started = client.post(
         f"{draft}/start",
         {
@@ -273,9 +273,12 @@ def test_on_a_cluster_pods_go_to_the_pools_nodes_and_wait_where_there_is_none(
         cast.team_a.node_pools.clear()
         waits = acting.submit("waits", setup=setup("small"))
         launch_until_job(acting, waits)
-        eventually(
-            lambda: acting.poll() or re.search("affinity", Workload.objects.get(pk=waits.pk).reason)
-        )
+
+        def names_affinity() -> bool:
+            acting.poll()
+            return "affinity" in Workload.objects.get(pk=waits.pk).reason
+
+        eventually(names_affinity)
     finally:
         calls.patch(
             acting.client,

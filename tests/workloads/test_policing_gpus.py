@@ -64,9 +64,10 @@ def test_gpus_by_another_name_are_refused_where_gpus_are_ruled(resource: str) ->
 
 @pytest.mark.parametrize(("field", "rule", "attribute"), GPU_RULES)
 def test_every_rule_of_gpus_refuses_them(field: str, rule: dict[str, Any], attribute: str) -> None:
+    rules: dict[str, Any] = {field: rule}
     found = find_issues(
         spec_with_setup(compute=extended_compute("amd.com/gpu")),
-        merge_policies_of(policy("p", **{field: rule})),
+        merge_policies_of(policy("p", **rules)),
     )
     assert f"{field.replace('__', '.')}.{attribute}" in [
         each.rule for each in found if each.field == "setup.compute.extended.0.resource"

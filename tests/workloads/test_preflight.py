@@ -68,6 +68,7 @@ def test_objects_and_their_pods_are_asked_about(cast: Cast) -> None:
         ("Pod", "train1 (worker)"),
     ]
     pod = questions[1].manifest
+    assert pod is not None
     assert pod["metadata"]["generateName"] == "train1-"
     assert pod["metadata"]["namespace"] == cast.team_a.namespace
     assert pod["spec"]["containers"]
@@ -77,7 +78,9 @@ def test_whatever_an_object_has_the_questions_are_bounded() -> None:
     deep: Object = {"template": {"spec": {"containers": [{}]}}}
     for _ in range(50):
         deep = {"inner": deep}
-    many = {str(number): {"template": {"spec": {"containers": [{}]}}} for number in range(100)}
+    many: Object = {
+        str(number): {"template": {"spec": {"containers": [{}]}}} for number in range(100)
+    }
     for spec, count in ((deep, 2), (many, 20), ("x", 2), ({"template": "x"}, 2)):
         obj = {"kind": "Job", "metadata": {"name": "a"}, "spec": spec}
         assert len(list_questions([obj])) == count

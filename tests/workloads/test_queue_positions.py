@@ -1,5 +1,7 @@
 """A workload's place among those of its project that wait for the same."""
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -13,8 +15,8 @@ from workloads.models import Workload
 from workloads.queries.queue_positions import load_queue_positions
 
 
-def create_pending(cast: Cast, name: str, minutes: int, **fields: object) -> Workload:
-    given = {"status": "Pending", "job": JOB, "gpus_requested": 1} | fields
+def create_pending(cast: Cast, name: str, minutes: int, **fields: Any) -> Workload:
+    given: dict[str, Any] = {"status": "Pending", "job": JOB, "gpus_requested": 1} | fields
     return a_workload(cast.team_a, name, minutes=minutes, **given)
 
 

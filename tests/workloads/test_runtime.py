@@ -5,6 +5,7 @@ preempted.
 import csv
 import re
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -23,17 +24,23 @@ HOUR = timedelta(hours=1)
 
 
 def a_preempted_workload(
-    cast: Cast, name: str = "train1", *, back: bool = True, **fields: object
+    cast: Cast, name: str = "train1", *, back: bool = True, **fields: Any
 ) -> Workload:
     """Began three hours ago with an hour of former attempts, ran for one, was preempted for one,
     and perhaps runs again.
     """
     now = timezone.now()
     status = "Running" if back else "Pending"
+    given: dict[str, Any] = {
+        "status": status,
+        "started_at": now - 3 * HOUR,
+        "ran_seconds": 3600.0,
+    }
+    given |= fields
     workload = a_workload(
         cast.team_a,
         name,
-        **({"status": status, "started_at": now - 3 * HOUR, "ran_seconds": 3600.0} | fields),
+        **given,
     )
     for hours, new in ((3, "Running"), (2, "Pending"), *(((1, "Running"),) if back else ())):
         Event.objects.create(
@@ -89,7 +96,7 @@ def test_what_waits_after_a_preemption_stands_still(cast: Cast, alice: Client) -
 )
 @pytest.mark.parametrize("back", [True, False])
 def test_page_file_rest_and_limit_tell_the_same(
-    cast: Cast, alice: Client, back: bool, fields: dict[str, object]
+    cast: Cast, alice: Client, back: bool, fields: dict[str, Any]
 ) -> None:
     workload = a_preempted_workload(cast, back=back, **fields)
     counted = runtime_limits.load_running_seconds([workload], timezone.now())[workload.pk]

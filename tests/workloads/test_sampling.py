@@ -11,7 +11,6 @@ from django.utils import timezone
 from tests.cast import Cast
 from tests.workloads.table_rows import a_workload
 from workloads.models import Sample
-from workloads.tasks import sampling
 from workloads.tasks.sampling import round_to_sample_time, sample, thin
 
 NOW = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
@@ -19,7 +18,7 @@ NOW = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 
 @pytest.fixture
 def at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling.timezone, "now", lambda: NOW)
+    monkeypatch.setattr(timezone, "now", lambda: NOW)
 
 
 def load_sample(cast: Cast) -> Sample:

@@ -7,6 +7,7 @@ import io
 import re
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -63,7 +64,7 @@ def test_csv_has_all_rows_of_a_large_table_a_chunk_at_a_time(
         assert len({line["Id"] for line in export_rows(cast.vera, query)}) == 7
     client = Client()
     client.force_login(cast.vera)
-    answer = client.get("/workloads.csv")
+    answer: Any = client.get("/workloads.csv")
     pieces = answer.streaming_content
     assert isinstance(answer, StreamingHttpResponse)
     next(pieces)

@@ -23,8 +23,8 @@ from tests.workloads.live_streams import (
     wait_until,
 )
 from tests.workloads.table_rows import a_workload, touch_workload
+from workloads import queries
 from workloads.views import feeds as feeds_module
-from workloads.views import table
 
 __all__ = ["cast", "quick_feeds"]
 
@@ -90,12 +90,13 @@ def test_many_pages_that_look_at_the_same_share_one_look(
 ) -> None:
     workload = a_workload(cast.team_a)
     looks: list[int] = []
-    real = table.queries.load_changes
-    monkeypatch.setattr(
-        table.queries,
-        "load_changes",
-        lambda after, *rest: looks.append(after) or real(after, *rest),
-    )
+    real = queries.load_changes
+
+    def load_changes(after: int, *rest: Any) -> Any:
+        looks.append(after)
+        return real(after, *rest)
+
+    monkeypatch.setattr(queries, "load_changes", load_changes)
 
     async def scene() -> None:
         path = f"/workloads/live?after={workload.changed}"
@@ -177,7 +178,7 @@ def test_a_stream_of_who_looks_as_another_goes_on_until_they_look_no_more(
             assert (await mine.client.post(f"/users/{cast.vera.pk}/look-as")).status_code == 302
             assert (await mine.take_message())["event"] == "end"
             answers.clear()
-            answer = await mine.client.get("/workloads/live")
+            answer: Any = await mine.client.get("/workloads/live")
             page = Stream(cast.vera, "/workloads/live")
             page.chunks = answer._iterator
             reading = asyncio.create_task(page.take_message())

@@ -37,8 +37,11 @@ DEATHS = {"GET": 0.1, "POST": 0.6, "DELETE": 0.3}
 the answer.
 """
 STEPS: dict[str, Step] = {
-    step.__name__: step
-    for step in (tasks.launch, tasks.stop, tasks.remove, tasks.reconcile, tasks.tidy)
+    "launch": tasks.launch,
+    "stop": tasks.stop,
+    "remove": tasks.remove,
+    "reconcile": tasks.reconcile,
+    "tidy": tasks.tidy,
 }
 ASKS = (*[journal.request_stop] * 4, *[journal.request_run] * 8, journal.request_deletion)
 
@@ -218,7 +221,7 @@ def check(chaos: Chaos, witness: Witness) -> None:
         assert least <= len(there) <= most, (row.name, row.status, there)
     for (workload, attempt), uids in witness.uids.items():
         was_ended = Event.objects.filter(
-            workload=workload, attempt=attempt, reason__in=("Stop", "Delete")
+            workload=uuid.UUID(workload), attempt=attempt, reason__in=("Stop", "Delete")
         ).exists()
         assert len(uids) == 1 or was_ended, (workload, attempt, uids)
 

@@ -111,7 +111,11 @@ def test_a_launch_that_dies_after_any_request_is_done_once_in_the_end(
         monkeypatch.setattr(connections, "get_client", real)
         if dying.sent < died:
             break
-        acting.repeat(tasks.launch, workload, lambda workload=workload: workload.job_uid)
+
+        def has_job(workload: Workload = workload) -> bool:
+            return bool(workload.job_uid)
+
+        acting.repeat(tasks.launch, workload, has_job)
         assert len(acting.jobs(workload)) == 1
     assert died > 6
 

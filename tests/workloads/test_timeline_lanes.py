@@ -39,12 +39,17 @@ Parts = list[tuple[float, float, str]]
 
 
 def build_facts(**fields: Any) -> TimelineFacts:
-    given = {"created_at": 0.0, "now": 100.0, "status": "Running", "status_at": 10.0}
+    given: dict[str, Any] = {
+        "created_at": 0.0,
+        "now": 100.0,
+        "status": "Running",
+        "status_at": 10.0,
+    }
     return TimelineFacts(**(given | {"is_over": False} | fields))
 
 
 def build_pod(rank: int | None = None, **fields: Any) -> PodFact:
-    given = {
+    given: dict[str, Any] = {
         "key": 1 + (rank or 0),
         "attempt": 1,
         "name": f"train1-worker-{rank}",
@@ -277,8 +282,8 @@ def test_of_what_was_not_read_nothing_is_claimed() -> None:
 
 
 def test_pods_without_a_rank_share_lanes_where_they_follow_each_other() -> None:
-    loose = {"index": None, "role": ""}
-    later = {"started_at": None, "running_at": 55.0}
+    loose: dict[str, Any] = {"index": None, "role": ""}
+    later: dict[str, Any] = {"started_at": None, "running_at": 55.0}
     pods = [
         build_pod(**(loose | {"name": "a", "ended_at": 50.0})),
         build_pod(**(loose | later | {"name": "b", "created_at": 50.0})),

@@ -263,6 +263,8 @@ def test_very_much_of_everything_is_bounded(cast: Cast) -> None:
     now = timezone.now()
     pods = list(workload.pods.all())
     for pod in pods:
+        assert pod.created_at is not None
+        assert pod.rank is not None
         pod.started_at = pod.created_at + timedelta(seconds=pod.rank % 977)
         pod.ready_at = pod.started_at + timedelta(seconds=pod.rank % 331)
         pod.vanished_at = pod.ready_at + timedelta(minutes=pod.rank % 613)

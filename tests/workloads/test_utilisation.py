@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -66,7 +67,7 @@ def prometheus(cast: Cast) -> Iterator[Prometheus]:
 
 
 def running(
-    cast: Cast, name: str = "train1", gpus: str = "1", pods: int = 2, **fields: object
+    cast: Cast, name: str = "train1", gpus: str = "1", pods: int = 2, **fields: Any
 ) -> Workload:
     workload = a_workload(cast.team_a, name, gpus_allocated=Decimal(gpus) * pods, **fields)
     for number in range(pods):

@@ -79,7 +79,7 @@ def put_all(items: WaitingItems, added: Iterable[Item]) -> int:
 
 def list_subjects(batch: Iterable[Item], kind: str) -> list[str]:
     return [
-        each.object.get("involvedObject", each.object["metadata"])["name"]
+        each.object["involvedObject" if "involvedObject" in each.object else "metadata"]["name"]
         for each in batch
         if isinstance(each, Observation) and each.kind == kind
     ]
@@ -130,7 +130,7 @@ def test_what_waits_is_as_old_as_its_first_arrival(
     put_all(items, [Observation("pod", quiet.pod("master"))])
     clock.now = 103.0
     # Once more the same, and another one.
-    put_all(items, [Observation("pod", quiet.pod(*of)) for of in [("master",), ("worker", 0)]])
+    put_all(items, [Observation("pod", quiet.pod(role)) for role in ("master", "worker")])
     clock.now = 107.0
     assert items.measure_waiting() == (2, 7.0)
     items.take()

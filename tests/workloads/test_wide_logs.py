@@ -11,6 +11,7 @@ import resource
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -146,7 +147,7 @@ async def prepare(pods: int, state: str, **more: int) -> tuple[AsyncClient, Work
 @pytest.mark.anyio
 async def test_the_download_of_all_has_the_logs_of_all_pods() -> None:
     client, workload = await prepare(RANKS, Log.State.COMPLETE)
-    answer = await client.get(reverse("log-download", args=[workload.pk]), {"attempt": 1})
+    answer: Any = await client.get(reverse("log-download", args=[workload.pk]), {"attempt": 1})
     content = b"".join([piece async for piece in answer.streaming_content])
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert len(archive.namelist()) == RANKS

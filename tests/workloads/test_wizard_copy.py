@@ -80,8 +80,13 @@ def test_a_draft_of_any_spec_asks_for_the_same(cast: Cast, spec: Spec) -> None:
         if spec.lifecycle.grace_seconds is None
         else spec.lifecycle.grace_seconds % 301,
     )
-    here = {"project": "team-a", "namespace": cast.team_a.namespace, "queue": "team-a"}
-    spec = replace(spec, **here, lifecycle=chosen)
+    spec = replace(
+        spec,
+        project="team-a",
+        namespace=cast.team_a.namespace,
+        queue="team-a",
+        lifecycle=chosen,
+    )
     filling = WizardDraft(build_draft_data(spec, project=cast.team_a, name=spec.name), cast.bob)
     assert filling.find_invalid_step(Step.REVIEW) is None
     found = filling.build_spec()

@@ -399,7 +399,11 @@ def test_a_draft_of_the_last_release_still_opens_and_is_launched(cast: Cast) -> 
         "volumes-0-source": "/x",
         "volumes-0-path": "/data",
     }
-    data = {"start": start, "setup": setup, "master": {"differs": "node_type", "node_type": "cpu"}}
+    data: dict[str, dict[str, Any]] = {
+        "start": start,
+        "setup": setup,
+        "master": {"differs": "node_type", "node_type": "cpu"},
+    }
     Draft.objects.update(
         data={
             step: {name: [str(value)] for name, value in typed.items()}

@@ -250,4 +250,6 @@ def encode_state(state: RankState) -> dict[str, Any]:
 
 def get_workload(workload: Workload) -> Workload:
     """Return the workload as the page of it loads it."""
-    return Workload.objects.select_related("project", "cluster", "progress").get(pk=workload.pk)
+    related = Workload.objects.select_related("project", "cluster", "progress")
+    loaded: Workload = related.get(pk=workload.pk)
+    return loaded

@@ -55,7 +55,7 @@ def add_ended_run(
     """Create a workload whose attempt ran for so long."""
     began = NOON - timedelta(days=1)
     ended = began + timedelta(hours=hours)
-    given = {"status": "Completed", "started_at": began, "ended_at": ended}
+    given: dict[str, Any] = {"status": "Completed", "started_at": began, "ended_at": ended}
     workload = a_workload(project, name, by=by, **(given | fields))
     Attempt.objects.filter(workload=workload).update(started_at=began, ended_at=ended)
     return workload
@@ -115,6 +115,11 @@ class FixedSimulator:
 
 def starts_in(likely: float, **fields: Any) -> StartForecast:
     """Forecast a start in so many seconds, between half and double of that."""
-    given = {"position": 1, "draws": 200, "earliest": likely / 2, "latest": likely * 2}
+    given: dict[str, Any] = {
+        "position": 1,
+        "draws": 200,
+        "earliest": likely / 2,
+        "latest": likely * 2,
+    }
     given["quantiles"] = [likely * 2 ** (step / 4) for step in range(-4, 5)]
     return StartForecast(Outlook.STARTS, likely=likely, **(given | fields))
