@@ -14,6 +14,7 @@ from scheduling.deciding import book_gang
 from scheduling.gangs import GangBook, build_gang_book
 from scheduling.shapes import ShapeNames
 from scheduling.state import ClusterState, Gang, Queue
+from simulation.alternative_draws import AlternativeDraw, Outcome, PlayedAlternative
 from simulation.arrivals import (
     NOTHING_PAST,
     Past,
@@ -33,7 +34,6 @@ from simulation.playing import (
     Precision,
     choose_precision,
 )
-from simulation.races import Finish, Race, Runner
 from simulation.run_lengths import RunLengths
 from simulation.world import World, build_scaled_world, scale_state
 
@@ -78,7 +78,7 @@ class AlternativeStart:
 class _Track:
     """One alternative, or the gang as it is, with what its draws have shown."""
 
-    runner: Runner
+    alternative: PlayedAlternative
     starts: list[float | None] = field(default_factory=list)
     sooner: int = 0
     is_endless: bool = False
@@ -94,16 +94,16 @@ class _Track:
         likely = find_quantile(self.starts, 0.5)
         return math.inf if likely is None else likely
 
-    def note(self, finish: Finish) -> AlternativeStart:
+    def note(self, outcome: Outcome) -> AlternativeStart:
         """Take in what one draw has shown, and return what all of them say."""
-        self.starts.append(finish.start)
-        self.sooner += finish.is_sooner
-        self.is_endless = self.is_endless or finish.is_endless
-        self.blockers |= dict.fromkeys(finish.blockers)
+        self.starts.append(outcome.start)
+        self.sooner += outcome.is_sooner
+        self.is_endless = self.is_endless or outcome.is_endless
+        self.blockers |= dict.fromkeys(outcome.blockers)
         return self._summarize()
 
     def _summarize(self) -> AlternativeStart:
-        key, draws = self.runner.key, len(self.starts)
+        key, draws = self.alternative.key, len(self.starts)
         blockers = list(self.blockers)[:MOST_BLOCKERS]
         started = sum(start is not None for start in self.starts)
         likely = find_quantile(self.starts, 0.5)
@@ -146,32 +146,32 @@ def play_alternatives(
     known_lengths |= find_arrival_lengths(past, known_lengths)
     tracks: list[_Track] = []
     for track in _build_tracks(state, alternatives, arrivals, past.since):
-        world = track.runner.world
+        world = track.alternative.world
         if not find_never(replace(world, books=world.books[-1:])):
             tracks.append(track)
-        elif track.runner.is_base:
-            yield AlternativeStart(track.runner.key, Outlook.NEVER, 0)
+        elif track.alternative.is_base:
+            yield AlternativeStart(track.alternative.key, Outlook.NEVER, 0)
     precision = _choose_precision(tracks)
     is_long = precision == QUICKEST
     for number in range(MOST_DRAWS):
         began = time.monotonic()
-        by_key = {track.runner.key: track for track in tracks}
+        by_key = {track.alternative.key: track for track in tracks}
         build = partial(_build_player, known_lengths, f"{seed} {number}", precision)
-        race = Race([track.runner for track in tracks], build, horizon, end)
-        finishes: Iterable[Finish] = race.run(processes if is_long else 1)
+        draw = AlternativeDraw([track.alternative for track in tracks], build, horizon, end)
+        outcomes: Iterable[Outcome] = draw.run(processes if is_long else 1)
         if number:
             # A draw that is cut off has those alone that start soon: it would not be like others.
-            finishes = list(finishes)
-            if race.is_cut:
+            outcomes = list(outcomes)
+            if draw.is_cut:
                 return
-        for finish in finishes:
-            track = by_key[finish.key]
-            answer = track.note(finish)
-            if track.runner.is_base or track.sooner:
+        for outcome in outcomes:
+            track = by_key[outcome.key]
+            answer = track.note(outcome)
+            if track.alternative.is_base or track.sooner:
                 yield answer
         is_long = is_long or time.monotonic() - began >= WORTH_SECONDS
         tracks = _choose_followed(tracks, number + 1)
-        if race.is_cut or not tracks:
+        if draw.is_cut or not tracks:
             return
 
 
@@ -183,10 +183,10 @@ def _build_player(
 
 def _choose_followed(tracks: Sequence[_Track], draws: int) -> list[_Track]:
     """Return what is played on after so many draws: what may still turn out otherwise."""
-    base = [track for track in tracks if track.runner.is_base]
+    base = [track for track in tracks if track.alternative.is_base]
     if any(track.is_at_once for track in base):
         return []
-    others = [track for track in tracks if not track.runner.is_base]
+    others = [track for track in tracks if not track.alternative.is_base]
     if draws >= FIRST_DRAWS:
         others = [track for track in others if track.sooner]
         others.sort(key=_Track.get_likely)
@@ -197,7 +197,7 @@ def _choose_followed(tracks: Sequence[_Track], draws: int) -> list[_Track]:
 def _choose_precision(tracks: Sequence[_Track]) -> Precision:
     if not tracks:
         return THOROUGH
-    world = tracks[0].runner.world
+    world = tracks[0].alternative.world
     waiting = sum(book.waits_for_minimum for book in world.books)
     others = len(world.books) - waiting + count_daily_arrivals(world)
     chosen = choose_precision(waiting, others)
@@ -238,7 +238,7 @@ def _build_tracks(
         book = build_gang_book(gang, unify)
         world = _vary_world(base, book, alternative.ended, changed)
         is_base = alternative is alternatives[0]
-        yield _Track(Runner(alternative.key, gang.key, world, is_base))
+        yield _Track(PlayedAlternative(alternative.key, gang.key, world, is_base))
 
 
 def _vary_world(base: World, book: GangBook, ended: str, changed: Sequence[Queue]) -> World:

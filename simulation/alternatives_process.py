@@ -11,6 +11,8 @@ from simulation.questions import read_question
 
 KEPT_SHARE = 0.15
 """The share of its seconds that is kept for each place but the first."""
+MOST_PROCESSES = 2
+"""Each has a part of the memory once more, and several people ask at once."""
 GRACE = 2.0
 """After how many times its seconds it is ended: what is begun is played on."""
 
@@ -34,7 +36,7 @@ def main() -> None:
                 horizon=HORIZON,
                 most_seconds=most_seconds,
                 past=past,
-                processes=count_processors(),
+                processes=min(count_processors(), MOST_PROCESSES),
             ):
                 answers.send(answer)
         answers.send(None)

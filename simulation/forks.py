@@ -34,11 +34,14 @@ def get_seconds_left() -> float:
 
 
 def begin_fork(seconds: float) -> None:
-    """Let this process end with its parent, and after so many seconds at most; 0 sets no end."""
+    """Let this process end after so many seconds at most (0 sets no end), and write nowhere.
+
+    On Linux it ends with its parent as well.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     # Who asked the parent reads its output until nobody holds that any more.
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
+    null_device = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_device, 1)
+    os.dup2(null_device, 2)

@@ -36,7 +36,7 @@ class Precision:
 
 THOROUGH = Precision(True, 0.005)
 COARSE = Precision(False, 0.01)
-COARSEST = Precision(False, 0.05, merged_seconds=30.0)
+COARSEST = Precision(False, 0.05, patience=0.5, merged_seconds=30.0)
 
 
 def choose_precision(waiting: int, others: int) -> Precision:

@@ -209,3 +209,25 @@ def test_an_answer_that_is_lost_is_no_answer() -> None:
         [sys.executable, "-c", PLAY_AND_KILL], check=True, capture_output=True, text=True
     ).stdout
     assert text.splitlines()[1:] == ["2 killed"]
+
+
+PLAY_AND_FAIL = """
+from simulation.alternative_draws import AlternativeDraw, AlternativesFailed, PlayedAlternative
+
+def fail(world):
+    raise ValueError("no such world")
+
+alternatives = [PlayedAlternative(key, key, None, key == "base") for key in ("base", "other")]
+try:
+    list(AlternativeDraw(alternatives, fail, 1.0, float("inf")).run(2))
+except AlternativesFailed as error:
+    print(error)
+"""
+
+
+def test_an_error_of_a_process_is_told_with_its_traceback() -> None:
+    text = subprocess.run(
+        [sys.executable, "-c", PLAY_AND_FAIL], check=True, capture_output=True, text=True
+    ).stdout
+    assert "ValueError: no such world" in text
+    assert "Traceback" in text
