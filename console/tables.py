@@ -23,6 +23,7 @@ from django.http.response import HttpResponseBase
 from console import pagination
 from console.errors import UserError
 from console.http import render_page
+from console.moments import format_moment
 from console.streams import build_file_response
 from console.table_filters import Choices, Filter, Rows, Selection
 from console.templatetags.muster import render_time_distance
@@ -109,7 +110,7 @@ def build_time_column(
 
     def text(row: Any) -> str:
         moment = getattr(row, field)
-        return "" if moment is None else str(moment.isoformat())
+        return format_moment(moment) or ""
 
     return Column(
         name,

@@ -9,6 +9,7 @@ from django.template.loader import render_to_string
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from console.moments import format_moment
 from console.tables import Column, Table, Width, build_time_column
 from console.templatetags.muster import NO_VALUE, address, duration, gpus, render_time_of_day
 from workloads import quantities
@@ -197,7 +198,7 @@ TABLE = Table(
             width=Width.AT_LEAST_184,
             csv={
                 "Status": attrgetter("state.label"),
-                "Status since": lambda row: row.status_at.isoformat(),
+                "Status since": lambda row: format_moment(row.status_at),
                 "Reason": attrgetter("reason"),
             },
             fields=("status", "status_at", "reason", "released_at"),
@@ -367,7 +368,7 @@ TABLE = Table(
         Column(
             "likely_start",
             "Likely start",
-            lambda row: "" if (at := row.likely_start) is None else at.isoformat(),
+            lambda row: format_moment(row.likely_start) or "",
             render=_render_likely_start,
             order=("likely_start_at", "-created_at"),
             is_extra=True,

@@ -20,10 +20,11 @@ from clusters.models import Cluster
 from clusters.permission_review import PermissionReview
 from clusters.prerequisites import list_prerequisites
 from console.errors import Invalid
+from console.moments import format_moment
 from console.rest_bodies import Body, parse_body
 from projects import access
 from projects.api import schemas
-from projects.api.base import ApiView, ListQuery, format_moment
+from projects.api.base import ApiView, ListQuery
 from projects.api.idempotency import idempotent
 from projects.permissions import Entity, Verb
 from projects.scopes import cluster_scope

@@ -16,10 +16,11 @@ from clusters.models import NodePool
 from clusters.node_pools import NewNodePoolForm, NodePoolForm
 from clusters.pool_counts import PoolCounts
 from console.errors import Invalid
+from console.moments import format_moment
 from console.rest_bodies import describe_field, mark_unsupported
 from projects import access
 from projects.api import filtering, quotas, schemas
-from projects.api.base import ApiView, ListQuery, format_moment
+from projects.api.base import ApiView, ListQuery
 from projects.api.bodies import TENANT_ID
 from projects.api.idempotency import idempotent
 from projects.api.merging import follow_version, repeat_stale

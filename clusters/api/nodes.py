@@ -14,8 +14,9 @@ from rest_framework.response import Response
 from clusters.api import cluster_schemas
 from clusters.models import Cluster, Node
 from clusters.node_capacity import NodeRow, load_node_rows, load_pool_lookup
+from console.moments import format_moment
 from projects.api import filtering, schemas
-from projects.api.base import ApiView, ListQuery, build_list_body, format_moment
+from projects.api.base import ApiView, ListQuery, build_list_body
 
 FIELDS = {
     "name": filtering.text_field("name"),

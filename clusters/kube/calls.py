@@ -7,7 +7,7 @@ lists for all namespaces.
 
 import dataclasses
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, TypeVar, overload
 
 import msgspec
@@ -18,6 +18,7 @@ from clusters.kube.errors import Expired, Unavailable
 from clusters.kube.frames import OBJECT_DECODER, Object, Page
 from clusters.kube.resources import PODS, Resource
 from clusters.kube.sockets import Cancellation
+from console.moments import format_moment
 
 T = TypeVar("T")
 Decoder = msgspec.json.Decoder
@@ -348,11 +349,7 @@ def open_log(
     Unavailable: ask again from the last line's time. A quiet log may not even begin to answer;
     `cancellation` ends that wait too. `since_time` as text keeps its nanoseconds.
     """
-    since = (
-        since_time.astimezone(UTC).isoformat().replace("+00:00", "Z")
-        if isinstance(since_time, datetime)
-        else since_time
-    )
+    since = format_moment(since_time) if isinstance(since_time, datetime) else since_time
     parameters = {
         "container": container,
         "follow": follow or None,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from msgspec import field
 
 from console.errors import Invalid
+from console.moments import format_moment
 from console.rest_bodies import (
     READ_ONLY,
     Problem,
@@ -26,7 +27,6 @@ from environments.kinds import AssetKind
 from environments.models import Asset
 from environments.rest_mapping import RestMapping
 from projects.api import schemas
-from projects.api.base import format_moment
 from projects.scopes import TENANT, Level, Scope, cluster_scope, department_scope, project_scope
 
 _LEVELS = {"projectId": Level.PROJECT, "departmentId": Level.DEPARTMENT, "clusterId": Level.CLUSTER}

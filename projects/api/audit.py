@@ -11,9 +11,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.moments import format_moment
 from projects import access
 from projects.api import filtering, schemas
-from projects.api.base import MAX_ITEMS, ApiView, ListQuery, build_list_body, format_moment
+from projects.api.base import MAX_ITEMS, ApiView, ListQuery, build_list_body
 from projects.api.bodies import TENANT_ID
 from projects.models import AuditEntry
 from projects.permissions import Entity, Verb

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import IO, Any, NoReturn, cast, overload
+from typing import IO, Any, NoReturn, cast
 
 from django.db import models
 from django.http import HttpRequest
@@ -302,15 +302,6 @@ def parse_moment(text: str) -> datetime:
     if not 1900 <= moment.year <= 9000:
         raise ValueError(text)
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-@overload
-def format_moment(moment: datetime) -> str: ...
-@overload
-def format_moment(moment: datetime | None) -> str | None: ...
-def format_moment(moment: datetime | None) -> str | None:
-    """Return a moment as RFC 3339 text in UTC, as all answers have it."""
-    return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def build_list_body(name: str, items: Sequence[Any], next_offset: int | None) -> dict[str, Any]:

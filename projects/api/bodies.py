@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from console.errors import Invalid
+from console.moments import format_moment
 from console.texts import parse_number
 from projects.api import schemas
-from projects.api.base import format_moment
 from projects.models import AccessRule, CustomRole, PersonalKey, ServiceAccount, User
 from projects.permissions import (
     DEPARTMENT,

@@ -11,9 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import Invalid
+from console.moments import format_moment
 from projects import access, departments, scope_choices
 from projects.api import filtering, quotas, schemas, unit_bodies
-from projects.api.base import ApiView, ListQuery, format_moment
+from projects.api.base import ApiView, ListQuery
 from projects.api.idempotency import idempotent
 from projects.api.merging import follow_version, repeat_stale
 from projects.api.unit_bodies import DepartmentBody, ResourcesBody

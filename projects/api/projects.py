@@ -9,9 +9,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.moments import format_moment
 from console.shell_commands import CreationCalls, build_command, build_curl
 from projects.api import filtering, quotas, schemas
-from projects.api.base import ApiView, ListQuery, format_moment
+from projects.api.base import ApiView, ListQuery
 from projects.models import Project
 
 FIELDS = {

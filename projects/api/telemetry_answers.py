@@ -7,9 +7,10 @@ from uuid import UUID
 from django.utils import timezone
 
 from console.errors import Invalid
+from console.moments import format_moment
 from console.texts import parse_number
 from projects.api import schemas
-from projects.api.base import ListQuery, format_moment
+from projects.api.base import ListQuery
 
 MAX_GROUPS = 2
 """Fields that values can be grouped by at once."""

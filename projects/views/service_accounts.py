@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from console.errors import UserError
 from console.http import build_empty_state, redirect_with_message, render_form, render_page
+from console.moments import format_moment
 from console.table_filters import Filter, Rows
 from console.tables import Column, Table, Width, build_time_column, render_table
 from console.templatetags.muster import render_time_distance
@@ -67,13 +68,13 @@ TABLE = Table(
         Column(
             "expires",
             "Expires",
-            lambda row: row.expires_at.isoformat() if row.expires_at else "never",
+            lambda row: format_moment(row.expires_at) or "never",
             "access/_expires.html",
         ),
         Column(
             "used",
             "Last used",
-            lambda row: row.last_used_at.isoformat() if row.last_used_at else "",
+            lambda row: format_moment(row.last_used_at) or "",
             render=lambda row: (
                 render_time_distance(row.last_used_at)
                 if row.last_used_at

@@ -8,9 +8,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.moments import format_moment
 from projects import access
 from projects.api import schemas
-from projects.api.base import ApiView, ListQuery, format_moment
+from projects.api.base import ApiView, ListQuery
 from projects.api.schemas import (
     INTEGER,
     NUMBER,

@@ -15,8 +15,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import Invalid
+from console.moments import format_moment
 from projects.api import schemas
-from projects.api.base import ListQuery, format_moment
+from projects.api.base import ListQuery
 from projects.api.schemas import (
     MOMENT,
     TEXT,

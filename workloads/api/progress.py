@@ -7,8 +7,9 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.moments import format_moment
 from projects.api import schemas
-from projects.api.base import ApiView, format_moment
+from projects.api.base import ApiView
 from workloads import queries
 from workloads.api.details import get_workload
 from workloads.api.progress_answers import PROGRESS_DETAILS, serialize_progress, serialize_rank

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from console.moments import format_moment
 from projects.api import schemas
-from projects.api.base import format_moment
 from projects.api.schemas import (
     BOOLEAN,
     INTEGER,

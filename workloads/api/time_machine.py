@@ -9,8 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import Invalid
+from console.moments import format_moment
 from projects.api import schemas
-from projects.api.base import MAX_ITEMS, ApiView, ListQuery, format_moment
+from projects.api.base import MAX_ITEMS, ApiView, ListQuery
 from projects.api.schemas import (
     BOOLEAN,
     INTEGER,

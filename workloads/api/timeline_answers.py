@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from projects.api.base import format_moment
+from console.moments import format_moment
 from projects.api.schemas import (
     BOOLEAN,
     MOMENT,

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
-from projects.api.base import format_moment
+from console.moments import format_moment
 from workloads import quantities
 from workloads.diagnosis import Diagnosis
 from workloads.disruptions import Disruption, decode_disruption

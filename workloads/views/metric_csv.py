@@ -1,7 +1,6 @@
 """How figures are written in CSV files of metrics."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
 from clusters.metrics.catalogue import METRICS
@@ -13,11 +12,6 @@ METRIC_COLUMNS: Final[Sequence[str]] = [
     f"{metric.name} {metric.unit.value}".strip() for metric in _SHOWN
 ]
 """The heads of the columns of figures: name and unit."""
-
-
-def format_moment(at: datetime) -> str:
-    """Return a moment in UTC as text."""
-    return at.isoformat().replace("+00:00", "Z")
 
 
 def format_metrics(frame: Frame, place: int) -> list[str]:

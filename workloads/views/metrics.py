@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from console.moments import format_moment
 from console.pagination import format_csv_line
 from console.streams import build_file_response
 from console.texts import parse_number
@@ -17,7 +18,7 @@ from projects.http import Request
 from workloads import queries
 from workloads.metrics.reading import Span
 from workloads.models import Workload
-from workloads.views.metric_csv import METRIC_COLUMNS, format_metrics, format_moment
+from workloads.views.metric_csv import METRIC_COLUMNS, format_metrics
 from workloads.views.metric_ranges import (
     DEFAULT_RANGE,
     RANGES,

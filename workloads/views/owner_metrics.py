@@ -8,6 +8,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from clusters.models import Cluster, Node, NodePool
+from console.moments import format_moment
 from console.pagination import format_csv_line
 from console.streams import build_file_response
 from projects import access
@@ -18,7 +19,7 @@ from projects.scopes import project_scope
 from workloads import queries
 from workloads.metrics.reading import Span
 from workloads.queries import MeasuredPart
-from workloads.views.metric_csv import METRIC_COLUMNS, format_metrics, format_moment
+from workloads.views.metric_csv import METRIC_COLUMNS, format_metrics
 from workloads.views.metric_ranges import parse_after, parse_span
 
 
