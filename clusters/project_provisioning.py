@@ -63,7 +63,7 @@ log = logging.getLogger(__name__)
 HTTP_FORBIDDEN = 403
 MAX_REFUSALS = 10
 """Refusals of single Secrets, after which the others are not tried: where Muster may write none,
-each of 200 would be refused.
+each of some hundreds would be refused.
 """
 MAX_PULL_SECRETS = 20
 """Registries that every pod of a project names."""

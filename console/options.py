@@ -6,14 +6,20 @@ Invalid values are refused with the variable named.
 import re
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from console import redis_address
 
 PREFIX = "MUSTER_"
 DAY = 24 * 3600
 MIB = 1 << 20
 GIB = 1 << 30
+_ENCODE = (
+    "percent-encode what a user's name or password has of / ? # @ [ ] (%2F %3F %23 %40 %5B %5D)"
+)
 
 
 class BadOptions(Exception):
@@ -34,9 +40,32 @@ def _url_validator(*schemes: str) -> AfterValidator:
             raise ValueError(
                 f"it has to begin with {' or '.join(f'{each}://' for each in schemes)}"
             )
+        try:
+            # Reading the port parses it.
+            urlsplit(text).port  # noqa: B018
+        except ValueError:
+            raise ValueError(
+                "host and port cannot be read from it. Write the port as a number up to 65535, "
+                f"close each bracket, and {_ENCODE}"
+            ) from None
         return text
 
     return AfterValidator(check_url)
+
+
+def _check_redis_url(text: str) -> str:
+    """Check that every client of Redis takes an address; empty is allowed."""
+    parts = urlsplit(text)
+    if "@" in f"{parts.path}{parts.query}{parts.fragment}":
+        # A / ? or # ended the host within the password, whose first half reads as a port.
+        raise ValueError(f"it has an @ after host and port. In it, {_ENCODE}")
+    if parts.query and not redis_address.has_valid_options(text):
+        names = ", ".join(sorted(dict(parse_qsl(parts.query, keep_blank_values=True))))
+        raise ValueError(
+            f"its clients do not take these options ({names}): one is unknown, has a value of "
+            "another kind, or is for rediss:// only. Correct it, or leave it out"
+        )
+    return text
 
 
 def _check_nodes(text: str) -> str:
@@ -134,9 +163,9 @@ class Options(BaseSettings):
     database_url: Annotated[str, _url_validator("postgres", "postgresql")] = Field(
         "", description="postgres://user:password@host/name; SQLite in DATA_DIR where it is empty"
     )
-    redis_url: Annotated[str, _url_validator("redis", "rediss")] = Field(
-        "", description="redis://...; `make up` starts one where it is empty"
-    )
+    redis_url: Annotated[
+        str, _url_validator("redis", "rediss"), AfterValidator(_check_redis_url)
+    ] = Field("", description="redis://...; `make up` starts one where it is empty")
     admin_password: str = Field(
         "",
         description=(

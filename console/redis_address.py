@@ -21,6 +21,19 @@ def accept_plain_certificates(url: str) -> str:
     return parts._replace(query=urlencode(options)).geturl()
 
 
+def has_valid_options(url: str) -> bool:
+    """Return whether clients take the options of an address. Connects to nothing."""
+    # Here alone: processes that need no Redis do without the memory of its client library.
+    from redis.connection import ConnectionPool
+    from redis.exceptions import RedisError
+
+    try:
+        ConnectionPool.from_url(url).make_connection()
+    except (ValueError, TypeError, RedisError):
+        return False
+    return True
+
+
 def build_broker_settings(url: str) -> dict[str, Any]:
     """Return the settings with which Celery reaches Redis.
 

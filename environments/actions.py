@@ -68,24 +68,27 @@ def change(
         for name, value in {**values, **scope.columns}.items():
             setattr(locked, name, value)
         _require_credential(locked, scope)
-        if edit_conflicts.get_edited_columns(locked) == columns_before:
-            _provision_credential(locked, scope)
-            return
-        if "secret" in values and isinstance(locked, Credential):
-            locked.secret_at = timezone.now()
-        locked.version += 1
-        locked.updated_by = user
-        _save_asset(
-            locked,
-            user,
-            {*values, *scope.columns, "version", "updated_by", "updated_at"}
-            | ({"secret_at"} if "secret" in values else set()),
-        )
-        was, now = audit.select_changes(before, _serialize_state(locked) | _mask_secret(values))
-        _record_event(
-            audit.Event.UPDATE, locked, user, before=was, after=now | {"version": locked.version}
-        )
+        if edit_conflicts.get_edited_columns(locked) != columns_before:
+            if "secret" in values and isinstance(locked, Credential):
+                locked.secret_at = timezone.now()
+            locked.version += 1
+            locked.updated_by = user
+            _save_asset(
+                locked,
+                user,
+                {*values, *scope.columns, "version", "updated_by", "updated_at"}
+                | ({"secret_at"} if "secret" in values else set()),
+            )
+            was, now = audit.select_changes(before, _serialize_state(locked) | _mask_secret(values))
+            _record_event(
+                audit.Event.UPDATE,
+                locked,
+                user,
+                before=was,
+                after=now | {"version": locked.version},
+            )
         _provision_credential(locked, scope_before, scope)
+    # Where nothing was saved, too: somebody else may have changed it since it was loaded.
     asset.refresh_from_db(fields=["version", "updated_at"])
 
 

@@ -65,7 +65,11 @@ _WITH_CLAIM, _WITH_ACCESS, _WITH_CLASSES, _END = (
     ".Values.priorityClasses) }}",
     "{{- end }}",
 )
+_WITH_CA = "{{- if .Values.redisCa }}"
 _LOG_VOLUME = "logs"
+# As the component `redis-ca` has them.
+_CA_VOLUME: Object = {"name": "redis-ca", "configMap": {"name": "{{ .Values.redisCa }}"}}
+_CA_MOUNT: Object = {"name": "redis-ca", "mountPath": "/etc/muster/redis-ca", "readOnly": True}
 # Of a number in a file of values Helm knows no digits: 20260101 would be the tag 2.0260101e+07.
 _REFUSE_NUMBER = """\
 {{- if kindIs "float64" .Values.image.tag }}
@@ -103,6 +107,10 @@ ingress:
 # The Secret with MUSTER_SECRET_KEY, MUSTER_ENCRYPTION_KEYS, MUSTER_DATABASE_URL and
 # MUSTER_REDIS_URL. You make it: no value of a chart is a secret.
 secret: {secret}
+
+# A ConfigMap with the certificate of the authority that signed that of Redis, as ca.pem, where it
+# is one of your own; MUSTER_REDIS_URL then ends with ?ssl_ca_certs={ca_directory}/ca.pem.
+redisCa: ""
 
 logs:
   # An object store, as s3://bucket/prefix, in place of a volume.
@@ -240,6 +248,7 @@ def _build_values(objects: list[Object]) -> str:
         proxy_namespace=proxy_namespace,
         annotations=_indent(ingress["metadata"]["annotations"], 4),
         secret=_read_secret_name(makers),
+        ca_directory=_CA_MOUNT["mountPath"],
         log_size=claim["spec"]["resources"]["requests"]["storage"],
         replicas=_indent(
             {
@@ -362,8 +371,14 @@ def _put_pods(maker: Object) -> None:
                 source["configMapRef"]["name"] = SETTINGS_NAME
             else:
                 source["secretRef"]["name"] = "{{ .Values.secret }}"
-        container["volumeMounts"] = list(_put_condition(container["volumeMounts"]))
-    template["spec"]["volumes"] = list(_put_condition(template["spec"]["volumes"]))
+        container["volumeMounts"] = [
+            *_put_condition(container["volumeMounts"]),
+            *(_LINE + _WITH_CA, _CA_MOUNT.copy(), _LINE + _END),
+        ]
+    template["spec"]["volumes"] = [
+        *_put_condition(template["spec"]["volumes"]),
+        *(_LINE + _WITH_CA, _CA_VOLUME, _LINE + _END),
+    ]
     template["spec"] |= _lines(
         "{{- with .Values.imagePullSecrets }}",
         "      imagePullSecrets:",

@@ -34,8 +34,8 @@ from console import tracing
 register = template.Library()
 
 NO_VALUE = "–"
-TYPE_AGAIN = "Type it again: for its safety it does not come back."
 """What stands where there is no value."""
+TYPE_AGAIN = "Type it again: for its safety it does not come back."
 _PALETTE = {"cyan": "teal", "grey": "grey", "gray": "grey"}
 """Our names of colours that the style sheet calls otherwise."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400

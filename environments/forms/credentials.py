@@ -103,7 +103,9 @@ class CredentialForm(AssetForm):
         if is_added and count_credentials(self.asset_scope) >= MAX_CREDENTIALS_OF_SCOPE:
             text = (
                 f"There are {MAX_CREDENTIALS_OF_SCOPE} credentials of this scope already, and no "
-                "more of them reach a cluster. Delete some of them, or choose another scope."
+                "scope can have more: each is a Secret in every project that it is for, and all "
+                "of these are compared again and again. Delete some of them, or choose another "
+                "scope."
             )
             self.add_error_once("scope", text)
         return not self.has_errors

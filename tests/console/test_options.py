@@ -5,6 +5,7 @@ process reads it first.
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -23,7 +24,16 @@ NONSENSE = {
     "MUSTER_WORKER_THREADS": ["0", "1.5"],
     "MUSTER_KUBE_RATE": ["0", "fast"],
     "MUSTER_DATABASE_URL": ["mysql://here/it", "postgres:", "/var/db"],
-    "MUSTER_REDIS_URL": ["http://here", "6379"],
+    "MUSTER_REDIS_URL": [
+        "http://here",
+        "6379",
+        "redis://[::1/0",
+        "rediss://here:99999/0",
+        "redis://here/0?health_check_interval=often",
+        "rediss://here/0?ssl_min_version=newest",
+        "rediss://here/0?ssl_cert_reqs=perhaps",
+        "redis://here/0?ssl_ca_certs=/etc/ca.pem",
+    ],
     "MUSTER_LOG_STORAGE": ["gs://bucket"],
     "MUSTER_LOG_LEVEL": ["loud", "info"],
     "MUSTER_LOG_DAYS": ["0", "-3"],
@@ -54,6 +64,31 @@ def test_nonsense_is_refused_by_name(
 def test_a_password_in_an_address_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUSTER_DATABASE_URL", "oracle://scott:tiger@here/it")
     with pytest.raises(BadOptions) as refusal:
+        options.read_options()
+    assert "tiger" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("scheme", ["redis", "rediss"])
+@pytest.mark.parametrize(
+    "password", ["tiger/x", "tiger?x", "tiger#x", "12/tiger", "12?tiger=x", "12#tiger", "[tiger"]
+)
+def test_a_password_with_marks_of_an_address_is_to_be_encoded(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, password: str
+) -> None:
+    monkeypatch.setenv("MUSTER_REDIS_URL", f"{scheme}://:{password}@here:6379/0")
+    with pytest.raises(BadOptions, match="percent-encode") as refusal:
+        options.read_options()
+    assert "tiger" not in str(refusal.value)
+    encoded = f"{scheme}://:{quote(password, safe='')}@here:6379/0"
+    monkeypatch.setenv("MUSTER_REDIS_URL", encoded)
+    assert options.read_options().redis_url == encoded
+
+
+def test_a_refused_option_of_redis_is_named_without_its_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MUSTER_REDIS_URL", "redis://here/0?password=tiger&retries=3")
+    with pytest.raises(BadOptions, match=r"options \(password, retries\)") as refusal:
         options.read_options()
     assert "tiger" not in str(refusal.value)
 
@@ -95,6 +130,7 @@ def test_the_settings_page_is_true() -> None:
             {"secret_key": "x", "encryption_keys": "short"},
             "Key 1 of MUSTER_ENCRYPTION_KEYS is no Fernet key",
         ),
+        ({"redis_url": "rediss://:pa/ss@h:6379/0"}, "MUSTER_REDIS_URL: "),
     ],
 )
 @pytest.mark.parametrize(

@@ -38,6 +38,18 @@ def render_kustomization(place: str) -> list[Object]:
     return list(yaml.safe_load_all(done.stdout))
 
 
+def render_with_component(component: str, directory: Path) -> list[Object]:
+    """The objects of the example with another component, by an overlay that is written there."""
+    example, added = (
+        os.path.relpath(KUSTOMIZE / place, directory)
+        for place in ("overlays/example", f"components/{component}")
+    )
+    (directory / "kustomization.yaml").write_text(
+        yaml.safe_dump({"resources": [example], "components": [added]})
+    )
+    return render_kustomization(str(directory))
+
+
 def of_kind(objects: list[Object], kind: str) -> dict[str, Object]:
     """Those of a kind, by name."""
     return {each["metadata"]["name"]: each for each in objects if each["kind"] == kind}

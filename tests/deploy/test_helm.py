@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from tests.deploy.rendering import (
     pod_specs,
     problems,
     render_kustomization,
+    render_with_component,
 )
 
 needs_helm = pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
@@ -36,6 +38,7 @@ OTHER_VALUES: list[Object] = [
     {},
     {"logs": {"store": "s3://muster-logs/production"}},
     {"logs": {"storageClass": "nfs"}, "settings": {"MUSTER_LOG_BYTES": "1", "MUSTER_DEBUG": "no"}},
+    {"redisCa": "muster-redis-ca", "logs": {"store": "s3://muster-logs/production"}},
     {"imagePullSecrets": [{"name": "registry-login"}, {"name": "mirror-login"}]},
     {"clusterAccess": False, "replicas": {"web": 5}, "ingress": {"annotations": {}}},
 ]
@@ -77,6 +80,20 @@ def test_with_the_values_of_the_example_it_is_the_example() -> None:
     [config] = of_kind(example, "ConfigMap")
     text = yaml.safe_dump_all(example).replace(config, "muster-settings")
     assert normalize(render_chart()) == normalize(list(yaml.safe_load_all(text)))
+
+
+@needs_kubectl
+def test_with_an_authority_for_redis_its_pods_are_those_of_the_component(tmp_path: Path) -> None:
+    wanted = pod_specs(render_with_component("redis-ca", tmp_path))
+    rendered = pod_specs(render_chart(redisCa="muster-redis-ca"))
+    for name, spec in rendered.items():
+        expected = wanted[name.removesuffix("-1")]
+        assert spec["volumes"] == expected["volumes"]
+        for kind in ("containers", "initContainers"):
+            assert [each["volumeMounts"] for each in spec.get(kind, ())] == [
+                each["volumeMounts"] for each in expected.get(kind, ())
+            ]
+    assert len(rendered) == len(wanted)
 
 
 @pytest.mark.parametrize("values", OTHER_VALUES)

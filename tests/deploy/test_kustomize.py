@@ -4,6 +4,7 @@ they need.
 
 import copy
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from clusters import project_provisioning
 from console import options, processes
+from tests.deploy.documented import PRODUCTION
 from tests.deploy.image import environment
 from tests.deploy.rendering import (
     CONSOLES,
@@ -22,6 +24,7 @@ from tests.deploy.rendering import (
     pod_specs,
     problems,
     render_kustomization,
+    render_with_component,
 )
 from workloads.specs.choices import PRIORITY_VALUES
 
@@ -208,6 +211,22 @@ def test_logs_lie_where_everybody_who_reads_them_looks() -> None:
             for mount in specs[name]["containers"][0]["volumeMounts"]
         }
         assert mounts["logs"] == "/data/logs", name
+
+
+def test_the_authority_of_redis_is_where_the_documented_address_has_it(tmp_path: Path) -> None:
+    objects = render_with_component("redis-ca", tmp_path)
+    assert [each for obj in objects for each in problems(obj)] == []
+    [file] = set(re.findall(r"ssl_ca_certs=([\w./-]+)", PRODUCTION.read_text()))
+    directory, _, key = file.rpartition("/")
+    assert f"create configmap muster-redis-ca --from-file={key}\n" in PRODUCTION.read_text()
+    specs = pod_specs(objects)
+    assert set(specs) == PROCESSES | {"muster-prepare"}
+    for name, spec in specs.items():
+        volumes = {each["name"]: each for each in spec["volumes"]}
+        assert volumes["redis-ca"]["configMap"] == {"name": "muster-redis-ca"}, name
+        for container in [*spec.get("initContainers", []), *spec["containers"]]:
+            mount = {"name": "redis-ca", "mountPath": directory, "readOnly": True}
+            assert mount in container["volumeMounts"], name
 
 
 @pytest.mark.parametrize("place", ["cluster", "overlays/example", "overlays/remote-cluster"])

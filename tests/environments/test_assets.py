@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.http import QueryDict
 
-from environments import builtin_assets
+from environments import actions, builtin_assets
 from environments.models import Asset, ComputeResource, Environment
 from projects.models import AuditEntry
 from projects.scopes import TENANT, project_scope
@@ -105,6 +105,16 @@ def test_an_asset_is_edited_as_it_is(cast: Cast, sample: Sample) -> None:
     assert getattr(after, "secret", "") == getattr(asset, "secret", "")
     # Nothing was changed, so no other editor has to load it again.
     assert after.version == 1
+
+
+@EACH_KIND
+def test_a_change_of_nothing_reads_what_somebody_else_saved(cast: Cast, sample: Sample) -> None:
+    asset = sample.make(TENANT, cast.alice)
+    stale = sample.kind.model.objects.get(pk=asset.pk)
+    actions.change(asset, {"name": "other"}, scope=TENANT, user=cast.alice)
+    actions.change(stale, {"name": "other"}, scope=TENANT, user=cast.alice)
+    assert (stale.version, stale.updated_at) == (2, asset.updated_at)
+    assert sample.kind.model.objects.get(pk=asset.pk).version == 2
 
 
 @EACH_KIND

@@ -99,7 +99,7 @@ def add_credentials(prefix: str, scope: Scope) -> None:
     )
 
 
-def test_no_more_credentials_are_made_of_a_scope_than_reach_a_cluster(cast: Cast) -> None:
+def test_a_scope_has_no_more_credentials_than_a_project_takes_of_it(cast: Cast) -> None:
     add_credentials("tenant", TENANT)
     add_credentials("department", department_scope(cast.research))
     add_credentials("own", project_scope(cast.team_a))
@@ -111,7 +111,7 @@ def test_no_more_credentials_are_made_of_a_scope_than_reach_a_cluster(cast: Cast
         body = {"meta": {"name": "other"} | scope, "spec": GENERIC.spec}
         status, answer = Api(cast.alice)("post", GENERIC.api, body)
         assert status == 400, answer
-        assert "are 200 credentials of this scope already, and no more of them reach" in str(answer)
+        assert "200 credentials of this scope already, and no scope can have more" in str(answer)
     own = Credential.objects.get(name="own-0")
     department = {"scope": "department", "departmentId": cast.research.pk}
     body = {"meta": department, "spec": {"keyValuePairs": [{"key": "token", "value": "x"}]}}
