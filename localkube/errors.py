@@ -313,6 +313,25 @@ def version_on_create_error() -> ApiError:
     return ApiError(500, "", "resourceVersion should not be set on objects to be created")
 
 
+def wrong_object_type_error(
+    given_version: str, given_kind: str, api_version: str, kind: str
+) -> ApiError:
+    """Build the 400 of an applied configuration of another kind or version than its URL's.
+
+    The API server says the first half (apimachinery `versioncheck.go`).
+    """
+    given, expected = (
+        _format_object_type(given_version[:64], given_kind[:64]),
+        _format_object_type(api_version, kind),
+    )
+    return bad_request_error(f"invalid object type: {given}; this URL takes {expected}")
+
+
+def _format_object_type(api_version: str, kind: str) -> str:
+    """Return a version and kind as Go prints a GroupVersionKind."""
+    return f"{api_version if '/' in api_version else f'/{api_version}'}, Kind={kind}"
+
+
 def undeclared_fields_error(
     api_version: str, kind: str, namespace: str, name: str, paths: Sequence[str]
 ) -> ApiError:
@@ -322,12 +341,11 @@ def undeclared_fields_error(
     """
     problems = [f".{path}: field not declared in schema" for path in paths]
     joined = problems[0] if len(problems) == 1 else "\n  ".join(("errors:", *problems))
-    version = api_version if "/" in api_version else f"/{api_version}"
     return ApiError(
         500,
         "",
-        f"failed to create typed patch object ({namespace}/{name}; {version}, Kind={kind}): "
-        f"{joined}",
+        f"failed to create typed patch object ({namespace}/{name}; "
+        f"{_format_object_type(api_version, kind)}): {joined}",
     )
 
 

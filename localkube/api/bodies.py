@@ -199,15 +199,17 @@ def summarize_body(raw: bytes) -> str:
 def find_duplicate_fields(raw: bytes) -> list[str]:
     """Return the paths of keys that come twice in one JSON object, as `spec.replicas`.
 
-    They are MAX_CAUSES at most. Returns [] for a body that is no JSON.
+    They are MAX_CAUSES at most, of the first objects that have such keys. Returns [] for a body
+    that is no JSON.
     """
-    has_duplicates = False
+    object_count = 0
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal has_duplicates
+        nonlocal object_count
         values = dict(items)
-        if len(values) != len(items):
-            has_duplicates = True
+        # Each such object has one such key or more, so MAX_CAUSES of them are enough.
+        if len(values) != len(items) and object_count < MAX_CAUSES:
+            object_count += 1
             counts = Counter(key for key, _ in items)
             duplicate_keys = sorted(key for key, count in counts.items() if count > 1)
             return _DuplicateKeyDict(values, duplicate_keys)
@@ -217,7 +219,7 @@ def find_duplicate_fields(raw: bytes) -> list[str]:
         value = json.loads(raw, object_pairs_hook=pairs)
     except (ValueError, RecursionError):
         return []
-    return _find_duplicate_paths(value) if has_duplicates else []
+    return _find_duplicate_paths(value) if object_count else []
 
 
 class _DuplicateKeyDict(dict[str, Any]):

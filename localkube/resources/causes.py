@@ -8,10 +8,19 @@ from typing import Any
 
 from localkube.errors import Cause
 
+MAX_QUOTED_CHARACTERS = 1024
+"""Most characters of a value in a message: it may be most of a body."""
+
 
 def quote_value(value: Any) -> str:
-    """Quote a value as a message shows it: text in double quotes, the rest as JSON."""
-    return json.dumps(value, ensure_ascii=False)
+    """Quote a value as a message shows it: text in double quotes, the rest as JSON.
+
+    Of a value longer than MAX_QUOTED_CHARACTERS the start is quoted.
+    """
+    quoted = json.dumps(value, ensure_ascii=False)
+    if len(quoted) <= MAX_QUOTED_CHARACTERS:
+        return quoted
+    return f"{quoted[:MAX_QUOTED_CHARACTERS]} ..."
 
 
 def too_long_cause(field: str, limit: int) -> Cause:

@@ -5,7 +5,7 @@ They are those of core/validation: `validateNodeSelectorMutation`, `validateNode
 
 from typing import Any
 
-from localkube.errors import Cause
+from localkube.errors import MAX_CAUSES, Cause
 from localkube.resources.affinity_rules import REQUIRED
 from localkube.resources.causes import invalid_value_cause
 
@@ -15,8 +15,11 @@ Spec = dict[str, Any]
 
 
 def check_placement_changes(new: Spec, old: Spec) -> list[Cause]:
-    """Return the problems of a gated pod's new node selector and node affinity."""
-    causes = []
+    """Return the problems of a gated pod's new node selector and node affinity.
+
+    Ends soon after MAX_CAUSES.
+    """
+    causes: list[Cause] = []
     selector, old_selector = new.get("nodeSelector") or {}, old.get("nodeSelector") or {}
     if not old_selector.items() <= selector.items():
         text = "only additions to spec.nodeSelector are allowed (no deletions or mutations)"
@@ -26,15 +29,13 @@ def check_placement_changes(new: Spec, old: Spec) -> list[Cause]:
     if old_terms and len(terms) != len(old_terms):
         text = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
         return [*causes, invalid_value_cause(field, terms, text)]
-    return causes + [
-        invalid_value_cause(
-            f"{field}[{index}]",
-            terms[index],
-            "only additions are allowed (no mutations or deletions)",
-        )
-        for index, old_term in enumerate(old_terms)
-        if not _only_adds(terms[index], old_term)
-    ]
+    for index, old_term in enumerate(old_terms):
+        if len(causes) > MAX_CAUSES:
+            break
+        if not _only_adds(terms[index], old_term):
+            text = "only additions are allowed (no mutations or deletions)"
+            causes.append(invalid_value_cause(f"{field}[{index}]", terms[index], text))
+    return causes
 
 
 def restore_placement(spec: Spec, old: Spec) -> None:

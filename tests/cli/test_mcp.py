@@ -368,6 +368,9 @@ def start_raw(person: CommandLine) -> "subprocess.Popen[str]":
         ('{"id":"a","method":"ping"}', -32600, "a"),
         ('{"jsonrpc":"2.0","id":true,"method":7}', -32600, None),
         ('{"jsonrpc":"2.0","id":6,"method":"ping","params":[1]}', -32600, 6),
+        ('{"jsonrpc":"2.0","id":9,"result":5}', -32600, None),
+        ('{"jsonrpc":"2.0","id":9,"error":"x"}', -32600, None),
+        ('{"jsonrpc":"2.0","id":9}', -32600, 9),
     ],
 )
 def test_a_line_that_is_no_message_is_refused(
@@ -385,6 +388,18 @@ def test_a_line_that_is_no_message_is_refused(
         assert refusal["id"] == number
         assert refusal["error"]["code"] == code
         assert "Send " in refusal["error"]["message"]
+        write_message(process, id=7, method="ping")
+        assert json.loads(process.stdout.readline())["id"] == 7
+        process.stdin.close()
+    assert process.returncode == 0
+
+
+def test_blank_lines_are_passed_over(stranger: CommandLine) -> None:
+    stranger.variables = {"MUSTER_SERVER": "http://127.0.0.1:1", "MUSTER_TOKEN": "a-token"}
+    with start_raw(stranger) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("\n \t\r\n\n")
         write_message(process, id=7, method="ping")
         assert json.loads(process.stdout.readline())["id"] == 7
         process.stdin.close()

@@ -1,6 +1,7 @@
 """Changes that come too late, or are refused in part: nothing is changed, and it is said."""
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -22,6 +23,22 @@ from tests.api.calling import Caller
 from tests.cast import NOWHERE, Cast
 
 pytestmark = pytest.mark.django_db
+
+MOST_SECONDS = 60
+
+
+def wait_until_blocked(thread: threading.Thread) -> None:
+    """Wait until a thread waits for this connection's transaction, or ends without."""
+    deadline = time.monotonic() + MOST_SECONDS
+    # Other databases of the server have waiters, too. pg_stat_activity would tell them apart, but
+    # it keeps, until the transaction ends, the connections that it has shown once.
+    waiters = "SELECT 1 FROM pg_locks WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+    with connection.cursor() as cursor:
+        while thread.is_alive():
+            assert time.monotonic() < deadline, "The thread neither waits nor ends."
+            cursor.execute(waiters)
+            if cursor.fetchone():
+                return
 
 
 def add_pool(cluster: Cluster) -> NodePool:
@@ -134,17 +151,13 @@ def test_no_project_goes_to_a_department_while_that_is_deleted(cast: Cast) -> No
     def start_move(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql.startswith('INSERT INTO "projects_auditentry"') and not moving.ident:
             moving.start()
-            with connection.cursor() as cursor:
-                # Until it waits for the deletion, or has not waited for it.
-                while moving.is_alive():
-                    cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted")
-                    if cursor.fetchone():
-                        break
+            wait_until_blocked(moving)
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(start_move):
         departments.delete(other, cast.alice)
-    moving.join()
+    moving.join(MOST_SECONDS)
+    assert not moving.is_alive()
     department = Project.objects.get(pk=cast.team_b.pk).department
     assert (department.name, department.deleted_at) == ("other", None)
 
@@ -177,17 +190,13 @@ def test_two_who_make_the_same_department_at_once_are_told_so(cast: Cast, is_new
     def start_second(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql.startswith('INSERT INTO "projects_auditentry"') and not saving.ident:
             saving.start()
-            with connection.cursor() as cursor:
-                # Until it waits for the department of the first, or has not waited for it.
-                while saving.is_alive():
-                    cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted")
-                    if cursor.fetchone():
-                        break
+            wait_until_blocked(saving)
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(start_second):
         first.save()
-    saving.join()
+    saving.join(MOST_SECONDS)
+    assert not saving.is_alive()
     [refusal] = refusals
     assert refusal.field == "department"
     assert "Save again to put the project there" in refusal.text

@@ -209,6 +209,24 @@ def test_applying_a_dry_run_stores_nothing(api: Api, namespace: str) -> None:
     api.get(path).expect_refusal(404, "NotFound")
 
 
+@pytest.mark.parametrize(
+    ("kind", "change", "given"),
+    [
+        (CONFIGMAPS, {"kind": "Secret"}, "/v1, Kind=Secret"),
+        (CONFIGMAPS, {"apiVersion": "v2"}, "/v2, Kind=ConfigMap"),
+        (PYTORCHJOBS, {"kind": "TFJob", "unknown": 1}, "kubeflow.org/v1, Kind=TFJob"),
+        (PYTORCHJOBS, {"apiVersion": "kubeflow.org/v2"}, "kubeflow.org/v2, Kind=PyTorchJob"),
+    ],
+)
+def test_applying_another_kind_or_version_is_refused(
+    api: Api, namespace: str, kind: Kind, change: Object, given: str
+) -> None:
+    path = kind.path(namespace, "one")
+    refusal = api.apply(path, sample(kind, "one") | change).expect_refusal(400, "BadRequest")
+    assert f"invalid object type: {given}" in refusal["message"]
+    api.get(path).expect_refusal(404, "NotFound")
+
+
 @pytest.mark.parametrize("validation", ["Strict", "Warn", "Ignore"])
 def test_applying_unknown_fields_is_refused(api: Api, namespace: str, validation: str) -> None:
     # The server merges by its schema: it cannot drop what that has not.

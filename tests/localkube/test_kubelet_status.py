@@ -117,9 +117,9 @@ def test_a_verdict_fails_the_pod_only_when_nothing_runs_any_more() -> None:
         "Pod was terminated in response to imminent node shutdown.",
     )
     for made in (still, over):
-        found = find_condition(made["conditions"], "DisruptionTarget")
-        assert found is not None
-        assert (found["status"], found["reason"]) == ("True", "TerminationByKubelet")
+        condition = find_condition(made["conditions"], "DisruptionTarget")
+        assert condition is not None
+        assert (condition["status"], condition["reason"]) == ("True", "TerminationByKubelet")
 
 
 @pytest.mark.parametrize(("code", "phase"), [(0, "Succeeded"), (143, "Failed")])
@@ -137,18 +137,18 @@ def test_what_others_wrote_into_the_status_stays() -> None:
         "conditions": [theirs],
         "startTime": "2026-01-01T00:00:00Z",
     }
-    found = build_status(made, a=RUNS)
-    assert (found["qosClass"], found["startTime"]) == ("Burstable", "2026-01-01T00:00:00Z")
-    assert theirs in found["conditions"]
+    status = build_status(made, a=RUNS)
+    assert (status["qosClass"], status["startTime"]) == ("Burstable", "2026-01-01T00:00:00Z")
+    assert theirs in status["conditions"]
 
 
 def test_what_others_wrote_incomplete_into_the_status_hinders_nothing() -> None:
     made = pod("a")
     incomplete = [{"status": "True"}, {"type": "Ready"}, {"type": "PodScheduled"}]
     made["status"] = {"conditions": incomplete}
-    found = build_status(made, a=RUNS)
-    assert found["phase"] == "Running"
-    assert {"status": "True"} in found["conditions"]
+    status = build_status(made, a=RUNS)
+    assert status["phase"] == "Running"
+    assert {"status": "True"} in status["conditions"]
 
 
 def test_a_condition_keeps_its_time_until_it_changes() -> None:

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from localkube import errors
-from localkube.api import bodies, yaml_text
+from localkube.api import bodies, writing, yaml_text
 from localkube.metadata import Object
-from localkube.resources import CONFIGMAPS, metadata_rules, pod_rules
-from tests.localkube.api_server import ApiServer, job
+from localkube.resources import CONFIGMAPS, PODS, affinity_rules, metadata_rules, pod_rules
+from localkube.resources.causes import MAX_QUOTED_CHARACTERS
+from tests.localkube.api_server import Answer, ApiServer, job
+from tests.localkube.resource_objects import find_causes, pod
 
 CONFIGS = "/api/v1/namespaces/team-a/configmaps"
 JOBS = "/apis/kubeflow.org/v1/namespaces/team-a/pytorchjobs"
@@ -60,6 +62,30 @@ def test_of_many_keys_that_come_twice_a_hundred_are_named(api: ApiServer) -> Non
     )
     assert answer.status == 400
     assert answer.json["message"].count("duplicate field") == errors.MAX_CAUSES
+
+
+def test_of_many_objects_with_keys_that_come_twice_the_first_are_named() -> None:
+    body = json.dumps([{"k": 0}] * 1000).replace('"k": 0', '"k": 0, "k": 1').encode()
+    assert bodies.find_duplicate_fields(body) == sorted(
+        f"[{index}].k" for index in range(errors.MAX_CAUSES)
+    )
+
+
+def test_a_large_body_is_searched_for_keys_that_come_twice_only_when_strict(
+    api: ApiServer,
+) -> None:
+    def create(name: str, size: int, query: str = "") -> Answer:
+        made = configmap(name) | {"data": {"a": "x" * size}}
+        body = json.dumps(made).replace('"data"', '"data": {}, "data"').encode()
+        return api.ask("POST", f"{CONFIGS}{query}", body, content_type="application/json")
+
+    warning = '299 - "duplicate field \\"data\\""'
+    assert create("small", writing.MAX_WARNED_BYTES - 1000).headers.get("warning") == warning
+    large = create("large", writing.MAX_WARNED_BYTES)
+    assert (large.status, large.headers.get("warning")) == (201, None)
+    strict = create("strict", writing.MAX_WARNED_BYTES, "?fieldValidation=Strict")
+    assert strict.status == 400
+    assert 'duplicate field "data"' in strict.json["message"]
 
 
 @pytest.mark.parametrize(
@@ -117,6 +143,28 @@ def test_a_hundred_problems_are_all_named(api: ApiServer) -> None:
     answer = api.ask("POST", CONFIGS, configmap("c", labels=labels))
     assert len(answer.json["details"]["causes"]) == errors.MAX_CAUSES
     assert "and more" not in answer.json["message"]
+
+
+def build_gated_pod(*keys: str) -> Object:
+    terms = [{"matchExpressions": [{"key": key, "operator": "Exists"}]} for key in keys]
+    affinity = {"nodeAffinity": {affinity_rules.REQUIRED: {"nodeSelectorTerms": terms}}}
+    return pod(schedulingGates=[{"name": "a"}], affinity=affinity)
+
+
+def test_a_gated_pod_is_refused_with_no_more_problems_than_are_named() -> None:
+    old, new = (
+        build_gated_pod(*(f"{letter}{number}" for number in range(1000))) for letter in "ab"
+    )
+    causes = find_causes(PODS, new, old)
+    assert len(causes) == errors.MAX_CAUSES + 1
+    assert causes[0].field.endswith("nodeSelectorTerms[0]")
+
+
+def test_a_refusal_quotes_the_start_of_a_large_value() -> None:
+    [cause] = find_causes(PODS, build_gated_pod(*"k" * 999), build_gated_pod(*"k" * 1000))
+    assert cause.message.startswith('Invalid value: [{"matchExpressions": [{')
+    assert " ...: no additions/deletions to non-empty" in cause.message
+    assert len(cause.message) < 2 * MAX_QUOTED_CHARACTERS
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from muster_cli.settings import Settings
 if TYPE_CHECKING:
     # The SDK may move what it does not publish: only the types of its streams are from there.
     from mcp.shared._stream_protocols import ReadStream, WriteStream
+    from pydantic_core import ErrorDetails
 
 MOST_CALLS = 4
 """Calls that run at once; more wait."""
@@ -62,22 +63,37 @@ async def _pass_messages(
     messages: "MemoryObjectSendStream[SessionMessage]",
     outgoing: "WriteStream[SessionMessage]",
 ) -> None:
-    """Pass messages on to the server, and refuse the lines that are none.
+    """Pass messages on to the server, pass over blank lines, and refuse all others.
 
-    The SDK drops such lines without a word, and their sender waits for an answer.
+    The SDK drops the others without a word, and their sender waits for an answer.
     """
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         async with messages:
             async for item in incoming:
-                if isinstance(item, Exception):
-                    await outgoing.send(SessionMessage(build_refusal(item)))
-                else:
+                if not isinstance(item, Exception):
                     await messages.send(item)
+                    continue
+                problems = _list_problems(item)
+                if not _is_blank(problems):
+                    await outgoing.send(SessionMessage(build_refusal(problems)))
 
 
-def build_refusal(error: Exception) -> types.JSONRPCError:
-    """Return the answer to a line that is no message; its id is null where it has none."""
-    problems = error.errors(include_url=False) if isinstance(error, ValidationError) else []
+def _list_problems(error: Exception) -> "list[ErrorDetails]":
+    return error.errors(include_url=False) if isinstance(error, ValidationError) else []
+
+
+def _is_blank(problems: "Sequence[ErrorDetails]") -> bool:
+    """Return whether the line that has these problems is blank."""
+    lines = [each["input"] for each in problems if each["type"] == "json_invalid"]
+    return any(isinstance(line, str) and not line.strip() for line in lines)
+
+
+def build_refusal(problems: "Sequence[ErrorDetails]") -> types.JSONRPCError:
+    """Return the refusal of a line that is no JSON-RPC message, for its problems.
+
+    Its id is the line's, or null where the line has none or is a response: a response's id names a
+    request of ours, and would end the client's own request of that id.
+    """
     if all(each["type"] == "json_invalid" for each in problems):
         code, message = (
             types.PARSE_ERROR,
@@ -91,11 +107,12 @@ def build_refusal(error: Exception) -> types.JSONRPCError:
     # What lacks a field is the whole message: each has either no result or no error.
     bodies = (each["input"] for each in problems if each["type"] == "missing")
     body = next((each for each in bodies if isinstance(each, dict)), {})
+    is_response = "method" not in body and ("result" in body or "error" in body)
     request_id = body.get("id")
     is_id = isinstance(request_id, str | int) and not isinstance(request_id, bool)
     return types.JSONRPCError(
         jsonrpc="2.0",
-        id=request_id if is_id else None,
+        id=request_id if is_id and not is_response else None,
         error=types.ErrorData(code=code, message=message),
     )
 
