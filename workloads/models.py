@@ -33,7 +33,7 @@ from workloads.pod_counts import Standing
 from workloads.progress_models import LossCurve, RankProgress, TrainingProgress
 from workloads.radar_models import RadarFinding, RadarWatch
 from workloads.specs import Framework
-from workloads.states import GONE, BadgeLook, Status
+from workloads.states import GONE, BadgeLook, Status, was_suspended_by_others
 from workloads.time_machine_models import StateBlock, StateBookmark, StateDelta
 from workloads.trial_models import (
     MOST_OPEN_TRIALS,
@@ -338,6 +338,12 @@ class Workload(models.Model):
         Once the cluster has released it, the look of Deleted, which is no status.
         """
         return Status(self.status) if self.released_at is None else GONE
+
+    @property
+    def may_be_resumed_by_others(self) -> bool:
+        """Whether others suspended its job, which is there: it goes on when they resume it."""
+        # The job comes last: where it was not loaded, only what is suspended needs a query for it.
+        return was_suspended_by_others(self.status, self.reason) and self.job is not None
 
     @property
     def likely_start(self) -> datetime | None:

@@ -84,7 +84,7 @@ _LOOKS = {
     Status.STOPPED: (
         "grey",
         "square",
-        "It has no pods; its definition is kept and can be run again.",
+        "It does not run; its definition is kept and can be run again.",
     ),
     Status.DELETING: ("grey", "trash-2", "It is being removed."),
     Status.FAILED: ("red", "circle-x", "It failed and was not, or not any more, tried again."),
@@ -135,7 +135,8 @@ DATA_READY = "Data is ready; it waits for GPUs"
 BY_ITSELF = "Stopped: "
 """How the reason begins when Muster stopped a workload automatically."""
 SUSPENDED_BY_OTHERS = "Its job was suspended in the cluster, and not by Muster."
-"""The reason of a workload that goes on in its attempt once its job is resumed."""
+"""How the reason begins of a workload that goes on in its attempt once its job is resumed."""
+DATA_WORKERS_STAY = "Its data workers stay for when it goes on."
 
 _ALLOWED_NEXT = {
     Status.CREATING: ACTIVE - STARTING | TERMINAL | ENDING | {Status.STOPPED},
@@ -421,19 +422,20 @@ def is_held_by_kueue(job: Object | None) -> bool:
     return is_suspended(job) and KUEUE_QUEUE in nested_dict(job, "metadata", "labels")
 
 
-def may_be_resumed_by_others(job: Object | None, status: str, reason: str) -> bool:
-    """Return whether others suspended the job of an attempt, and it is there."""
-    return job is not None and status == Status.STOPPED and reason == SUSPENDED_BY_OTHERS
+def was_suspended_by_others(status: str, reason: str) -> bool:
+    """Return whether an attempt is stopped because others suspended its job."""
+    return status == Status.STOPPED and reason.startswith(SUSPENDED_BY_OTHERS)
 
 
-def was_resumed_by_others(job: Object | None, status: str, reason: str) -> bool:
-    """Return whether an attempt is to go on whose job others suspended.
+def is_suspension_over(job: Object | None, status: str, reason: str) -> bool:
+    """Return whether the objects decide again over an attempt whose job others suspended.
 
-    It goes on, too, where Kueue keeps the job from now on.
+    They do where the job was resumed or has ended, and where Kueue keeps it from now on.
     """
-    return may_be_resumed_by_others(job, status, reason) and (
-        not is_suspended(job) or is_held_by_kueue(job)
-    )
+    if job is None or not was_suspended_by_others(status, reason):
+        return False
+    has_ended = find_true_condition(job, "Failed", "Succeeded", "Complete") is not None
+    return has_ended or not is_suspended(job) or is_held_by_kueue(job)
 
 
 def _derive_from_job(job: Object, counts: PodCounts, before: Status) -> tuple[Status, str] | None:
@@ -469,7 +471,8 @@ def _derive_from_job(job: Object, counts: PodCounts, before: Status) -> tuple[St
             return before, "It is suspended: its last pods are ending."
         # What a person stops is stopped once its job is gone: others could resume this one.
         if before is not Status.STOPPING:
-            return Status.STOPPED, SUSPENDED_BY_OTHERS
+            stay = f" {DATA_WORKERS_STAY}" if counts.data_workers else ""
+            return Status.STOPPED, f"{SUSPENDED_BY_OTHERS}{stay}"
     return (Status.STOPPING, "") if before is Status.STOPPING else None
 
 

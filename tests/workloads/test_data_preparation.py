@@ -33,6 +33,7 @@ from workloads.logbook import log_paths
 from workloads.manifests import keys
 from workloads.models import DataPreparation, Event, Log, Pod, Workload
 from workloads.pod_counts import Standing
+from workloads.states import DATA_WORKERS_STAY, SUSPENDED_BY_OTHERS
 from workloads.tasks import follow_preparations
 from workloads.tasks import preparing as preparing_steps
 from workloads.tasks.preparing import build_resumption
@@ -331,7 +332,9 @@ def test_a_job_that_somebody_suspends_later_is_stopped(cast: Cast, kube: DataKub
     assert kube.row().status == "Stopped"
 
 
-def test_the_data_workers_of_a_job_that_others_suspended_stay(cast: Cast, kube: DataKube) -> None:
+def test_the_data_workers_of_a_job_that_others_suspended_stay(
+    cast: Cast, kube: DataKube, requested_steps: list[tuple[str, str]]
+) -> None:
     """It may go on at any time, and needs them then."""
     up = [kube.pod("master"), kube.pod("worker", 0), kube.pod("worker", 1)]
     journal.record_observations(
@@ -341,8 +344,11 @@ def test_the_data_workers_of_a_job_that_others_suspended_stay(cast: Cast, kube: 
     suspended_job["spec"]["runPolicy"] = {"suspend": True}
     journal.record_observations(cast.cluster.pk, [*jobs(suspended_job), *observe_gone("pod", *up)])
     Workload.objects.update(ended_at=timezone.now() - timedelta(hours=1))
-    assert kube.row().status == "Stopped"
-    assert not should_remove_data_workers(kube.row())
+    row = kube.row()
+    assert (row.status, row.reason) == ("Stopped", f"{SUSPENDED_BY_OTHERS} {DATA_WORKERS_STAY}")
+    assert not should_remove_data_workers(row)
+    follow_preparations()
+    assert ("tidy_data", str(row.pk)) not in requested_steps
     journal.record_observations(cast.cluster.pk, jobs(kube.resumed_job(CREATED)))
     row = kube.row()
     assert (row.status, row.reason) == ("Pending", "Data is ready; it waits for GPUs.")
@@ -353,6 +359,8 @@ def test_the_data_workers_of_a_job_that_others_suspended_stay(cast: Cast, kube: 
     Workload.objects.update(ended_at=timezone.now() - timedelta(hours=1))
     assert kube.row().status == "Stopped"
     assert should_remove_data_workers(kube.row()), "without its job it cannot go on"
+    follow_preparations()
+    assert ("tidy_data", str(row.pk)) in requested_steps
 
 
 @pytest.mark.parametrize("in_policy", [True, False])

@@ -228,7 +228,7 @@ def test_kueue_s_queue_that_has_room_later_in_another_flavor(text: str, words: s
 def diagnose_held(*reasons: tuple[str, str], kind: str = "Workload") -> Diagnosis:
     """Diagnose a job in the queue gpus that Kueue suspends, by events about its Workload."""
     job = pytorch_job(condition("Suspended"))
-    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "gpus"}
+    job["metadata"] |= {"namespace": "team-a", "labels": {"kueue.x-k8s.io/queue-name": "gpus"}}
     job["spec"]["runPolicy"] = {"suspend": True}
     events = [event("train1-5dfe2", *each) for each in reasons]
     for at, each in enumerate(events):
@@ -276,7 +276,7 @@ def test_what_other_controllers_say_of_a_job_is_not_kueue_s_word() -> None:
     assert diagnosis.sentence == "Kueue holds it in the queue gpus, and has not looked at it yet."
     # Of a queue that is stopped Kueue writes no event.
     assert "the LocalQueue or its ClusterQueue may be stopped" in diagnosis.help
-    assert "kubectl describe localqueue gpus" in diagnosis.help
+    assert "kubectl describe localqueue gpus -n team-a says which" in diagnosis.help
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,24 @@ def test_what_fetches_is_told_from_the_program_that_waits_for_it() -> None:
     assert "address" in failure.help
 
 
+def test_what_was_killed_while_it_fetched_gets_the_same_advice_before_and_after_its_end() -> None:
+    """Muster gives what fetches the memory of the program."""
+    killed = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    looping = diagnose(
+        [fetching_pod({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": killed})]
+    )
+    ended_for_good = fetching_pod({"state": killed})
+    ended_for_good["status"]["phase"] = "Failed"
+    failure = diagnose_failure(pytorch_job(condition("Failed")), [ended_for_good])
+    assert failure is not None
+    assert "more memory than its limit of 1 GiB" in failure.sentence
+    assert (
+        looping.help
+        == failure.help
+        == ("Ask for more CPU memory, or fetch less: what fetches may use as much as the program.")
+    )
+
+
 STARTS = [
     (
         starting_pod(reason="ImagePullBackOff", message="not found"),

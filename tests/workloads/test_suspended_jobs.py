@@ -7,16 +7,18 @@ import pytest
 from django.utils import timezone
 
 from clusters.job_kinds import JOB_KINDS, JobShape
+from tests.api.calling import Caller
 from tests.cast import Cast, a_spec
 from tests.workloads.cluster_objects import ClusterObjects, jobs, observe_gone, pods
 from tests.workloads.objects import Object, condition
-from workloads import journal
+from workloads import actions, journal, tasks
 from workloads.models import Attempt, Desired, Event, Workload
 from workloads.past_work import load_running_periods
 from workloads.runtime_limits import load_running_seconds
-from workloads.states import SUSPENDED_BY_OTHERS, Status
+from workloads.states import HELD_BY_KUEUE, SUSPENDED_BY_OTHERS, Status
 from workloads.tasks.sweeping import find_next_step
 from workloads.tasks.teardown import stop
+from workloads.views.abilities import list_abilities
 
 CREATED, RUNNING = condition("Created"), condition("Running")
 SUSPENDED, RESUMED = condition("Suspended"), condition("Suspended", False)
@@ -108,6 +110,19 @@ def test_a_suspended_job_that_kueue_takes_over_waits_in_its_queue(kube: ClusterO
     taken = suspend(kube.job(CREATED, SUSPENDED))
     taken["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "gpus"
     assert observe(kube, jobs(taken)).status == "Pending"
+    assert Event.objects.get(old="Stopped").text == HELD_BY_KUEUE, "nobody resumed it"
+
+
+@pytest.mark.parametrize(
+    ("end", "status"), [("Failed", "Failed"), ("Complete", "Completed"), ("Succeeded", "Completed")]
+)
+def test_a_job_that_ends_while_it_is_suspended_has_ended(
+    kube: ClusterObjects, end: str, status: str
+) -> None:
+    assert suspend_running(kube).status == "Stopped"
+    row = observe(kube, jobs(suspend(kube.job(CREATED, SUSPENDED, condition(end)))))
+    assert row.status == status
+    assert "resumed" not in Event.objects.get(old="Stopped").text
 
 
 def test_a_suspended_job_that_is_deleted_stays_stopped(kube: ClusterObjects) -> None:
@@ -133,3 +148,51 @@ def test_what_a_person_stops_is_stopped_only_once_its_suspended_job_is_gone(
     row = observe(kube, observe_gone("job", kube.job()))
     assert (row.status, row.reason) == ("Stopped", "")
     assert Status(row.status) is Status.STOPPED
+
+
+def test_a_suspended_job_can_be_stopped_so_that_others_cannot_resume_it(
+    cast: Cast, kube: ClusterObjects
+) -> None:
+    row = suspend_running(kube)
+    assert list_abilities(row, cast.bob).stop.why_not == ""
+    bob = Caller(cast.bob)
+    assert bob("GET", f"/workloads/{row.pk}")["actionsSupport"]["suspend"]
+    ended_at = timezone.now() - timedelta(hours=5)
+    for model in (Workload, Attempt):
+        model.objects.update(started_at=ended_at - timedelta(hours=1), ended_at=ended_at)
+    (result,) = actions.apply_bulk_action([str(row.pk)], "stop", cast.bob)
+    assert (result.ok, result.text) == (True, "It is being stopped.")
+    assert not actions.stop(row, cast.bob), "it is being stopped already"
+    up = [kube.pod(*role, tries=1) for role in ROLES]
+    row = observe(kube, jobs(suspend(kube.job(CREATED, RUNNING, RESUMED), False)), pods(*up))
+    assert (row.status, row.desired) == ("Stopping", Desired.STOPPED)
+    assert find_next_step(row.status, row.desired, row.job_uid, False) == stop
+    row = observe(kube, observe_gone("pod", *up), observe_gone("job", kube.job()))
+    assert (row.status, row.desired, row.ended_at) == ("Stopped", Desired.STOPPED, ended_at)
+    assert Attempt.objects.get().ended_at == ended_at, "it has not run since it was suspended"
+    assert list_abilities(row, cast.bob).stop.why_not.endswith(
+        "it holds nothing that could be freed."
+    )
+    assert not bob("GET", f"/workloads/{row.pk}")["actionsSupport"]["suspend"]
+    assert not actions.stop(row, cast.bob)
+
+
+def test_an_old_suspension_still_does_not_count_as_running(kube: ClusterObjects) -> None:
+    """The history of what is at rest goes after some months; that of what may go on stays."""
+    suspend_running(kube)
+    now = timezone.now()
+    for model in (Workload, Attempt):
+        model.objects.update(started_at=now - timedelta(days=200))
+    for event, days in zip(
+        Event.objects.filter(kind="status").order_by("id"), (200, 199), strict=True
+    ):
+        Event.objects.filter(pk=event.pk).update(at=now - timedelta(days=days))
+    tasks.retain()
+    up = [kube.pod(*role, tries=1) for role in ROLES]
+    row = observe(kube, jobs(suspend(kube.job(CREATED, RUNNING, RESUMED), False)), pods(*up))
+    assert row.status == "Running"
+    assert load_running_seconds([row], now)[row.pk] == pytest.approx(86400, abs=60)
+    # Once nobody can resume it, it goes as that of others does.
+    Workload.objects.update(status="Stopped", desired=Desired.STOPPED)
+    tasks.retain()
+    assert not Event.objects.filter(at__lt=now - timedelta(days=100)).exists()

@@ -49,6 +49,19 @@ def test_stop_frees_what_it_holds_and_keeps_the_row(acting: Acting, kind: str) -
     assert workload.released_at is None
 
 
+def test_what_others_suspended_frees_all_when_it_is_stopped(acting: Acting) -> None:
+    workload = running(acting, acting.submit())
+    namespace = workload.project.namespace
+    suspension, resumption = ({"spec": {"suspend": each}} for each in (True, False))
+    calls.patch(acting.client, JOBS, workload.name, suspension, namespace=namespace)
+    acting.until(workload, Status.STOPPED)
+    assert acting.jobs(workload), "others may resume it"
+    journal.request_stop(workload.pk, acting.cast.bob)
+    calls.patch(acting.client, JOBS, workload.name, resumption, namespace=namespace)
+    acting.repeat(tasks.stop, workload, lambda: is_stopped(workload))
+    assert (acting.jobs(workload), acting.pods(workload)) == ([], [])
+
+
 def test_a_workload_that_was_never_launched_stops(acting: Acting) -> None:
     workload = acting.submit()
     journal.request_stop(workload.pk, None)

@@ -97,7 +97,7 @@ def serialize_workload(
         "conditions": conditions,
         "actionsSupport": {
             "delete": workload.status != Status.DELETING,
-            "suspend": workload.status in ACTIVE,
+            "suspend": workload.status in ACTIVE or workload.may_be_resumed_by_others,
         },
         "preemptible": workload.preemptible,
         "priority": Priority(workload.priority).number

@@ -24,7 +24,10 @@ TERM = 128 + signal.SIGTERM
 KILL = 128 + signal.SIGKILL
 OUT_OF_MEMORY = "OOMKilled"
 """The reason of a container that was killed for its use of memory."""
-MORE_MEMORY = "Ask for more CPU memory, or load less of the data at once."
+_MORE_MEMORY = "Ask for more CPU memory, or load less of the data at once."
+_MORE_FETCHER_MEMORY = (
+    "Ask for more CPU memory, or fetch less: what fetches may use as much as the program."
+)
 MORE_TIME = "Give it more time, or make the work smaller."
 _BAD_NODE = "Run it again; if this repeats, tell the administrator of the cluster about the node."
 ENDED_BY_CLUSTER: Mapping[str, tuple[FailureCause, str]] = {
@@ -146,7 +149,7 @@ def describe_end(view: PodView, pod: Object, end: ContainerExit | None) -> Conta
         return ContainerEnd(
             FailureCause.MEMORY,
             f"it was killed for using more memory than {limit}",
-            MORE_MEMORY,
+            choose_memory_advice(end.container),
         )
     if end.reason in ("ContainerCannotRun", "StartError", "RunContainerError"):
         refusal = find_runtime_refusal(end.message)
@@ -163,6 +166,16 @@ def describe_end(view: PodView, pod: Object, end: ContainerExit | None) -> Conta
             _BAD_NODE,
         )
     return _describe_exit_code(end)
+
+
+def is_fetcher(container: str) -> bool:
+    """Return whether Muster made a container to fetch a repository or a bucket."""
+    return container.startswith("fetch-")
+
+
+def choose_memory_advice(container: str) -> str:
+    """Return what helps a container that was killed for its use of memory."""
+    return _MORE_FETCHER_MEMORY if is_fetcher(container) else _MORE_MEMORY
 
 
 def _describe_memory_limit(pod: Object, container: str) -> str:

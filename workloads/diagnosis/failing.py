@@ -14,6 +14,7 @@ from workloads.diagnosis.container_ends import (
     ContainerEnd,
     describe_end,
     find_cluster_end,
+    is_fetcher,
     parse_time,
 )
 from workloads.diagnosis.job_ends import diagnose_by_condition, has_run_out_of_time
@@ -231,7 +232,8 @@ def _build_diagnosis(
             f"{suspect.end.container}, which has to end well before the program starts, did not: "
             f"{words}"
         )
-        if suspect.end.container.startswith("fetch-") and not clue_advice:
+        has_own_advice = bool(clue_advice) or end.cause is FailureCause.MEMORY
+        if is_fetcher(suspect.end.container) and not has_own_advice:
             advice = FETCHER_ADVICE
     if suspect.missing is not None and _is_said_by_log(suspect, end.cause):
         words = (

@@ -189,11 +189,14 @@ def diagnose_kueue(job: Object, events: Sequence[Object]) -> Diagnosis | None:
     newest = find_newest(own_events, *_REASONS, *_list_evictions(own_events))
     lead = f"Kueue holds it in the queue {queue}"
     if newest is None:
+        namespace = clean_text(nested_dict(job, "metadata").get("namespace"), 253)
+        place = f" -n {namespace}" if namespace else ""
         return Diagnosis(
             build_sentence(f"{lead}, and has not looked at it yet"),
             "If this lasts for more than a minute, the LocalQueue or its ClusterQueue may be "
             "stopped or not there at all, of which Kueue writes no event, or Kueue itself is "
-            f"missing or down: kubectl describe localqueue {queue} says which. {_ASK_QUEUE}",
+            f"missing or down: kubectl describe localqueue {queue}{place} says which. "
+            f"{_ASK_QUEUE}",
         )
     reason, text = str(newest.get("reason")), get_text(newest)
     if reason in _PENDING:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from workloads import quantities
-from workloads.diagnosis.container_ends import MORE_MEMORY, OUT_OF_MEMORY
+from workloads.diagnosis.container_ends import OUT_OF_MEMORY, choose_memory_advice, is_fetcher
 from workloads.diagnosis.events import filter_events_about, find_newest, get_text
 from workloads.diagnosis.image_pulls import IMAGE_REASONS, diagnose_image, diagnose_pull
 from workloads.diagnosis.result import LOOK_INTO_LOG, Diagnosis, build_sentence
@@ -100,7 +100,7 @@ def _describe_init(pod: PodView, container: str, ready: str) -> Diagnosis:
     steps = f" ({place} of {len(pod.init_containers)})" if len(pod.init_containers) > 1 else ""
     if container == "init-pytorch":
         advice = "It waits until the name of the master can be resolved: the master has to start."
-    elif container.startswith("fetch-"):
+    elif is_fetcher(container):
         advice = "It fetches data: how far it is, is in its log."
     else:
         advice = "How far it is, is in its log."
@@ -221,9 +221,9 @@ def _diagnose_crash_loop(pod: PodView, wait: ContainerWait) -> Diagnosis:
     )
     text = f"{subject} keeps {how} and waits before it is started again, after {restarts}"
     if is_out_of_memory:
-        advice = MORE_MEMORY
+        advice = choose_memory_advice(wait.container)
     else:
-        advice = FETCHER_ADVICE if wait.container.startswith("fetch-") else LOOK_INTO_LOG
+        advice = FETCHER_ADVICE if is_fetcher(wait.container) else LOOK_INTO_LOG
     return Diagnosis(build_sentence(text), advice, pod.name, wait.container)
 
 

@@ -18,14 +18,15 @@ from workloads.states import (
     BY_ITSELF,
     RESTING,
     STARTING,
-    SUSPENDED_BY_OTHERS,
     TERMINAL,
     DerivedStatus,
     FindExample,
     Status,
     can_move,
     derive_from_counts,
-    was_resumed_by_others,
+    is_suspended,
+    is_suspension_over,
+    was_suspended_by_others,
 )
 
 _HAS_BEGUN = (Status.RUNNING, Status.DEGRADED, *TERMINAL)
@@ -178,9 +179,9 @@ def find_status_before(update: WorkloadUpdate, before: Status) -> Status:
     """Return the status that the derivation starts from.
 
     An attempt whose job existed and is gone has begun, however short that was; and it only stops
-    where stopping was requested. One whose job others suspended and resumed waits again.
+    where stopping was requested. One whose job others suspended waits again once that is over.
     """
-    if was_resumed_by_others(update.job, before, update.workload.reason):
+    if is_suspension_over(update.job, before, update.workload.reason):
         return Status.PENDING
     is_to_end = update.workload.desired != Desired.RUNNING
     is_gone = update.job is None and update["job_uid"]
@@ -235,12 +236,13 @@ def _apply_status_change(
             if new in TERMINAL
             else None
         )
-        update.set_values(
-            ended_at=_clamp_moment(update["started_at"] or workload.status_at, ended, now),
-            ended=derived.ended,
-        )
+        ended_at = _clamp_moment(update["started_at"] or workload.status_at, ended, now)
+        if new is Status.STOPPED and workload.ended_at is not None:
+            # A person stopped what others had suspended: it has not run since.
+            ended_at = workload.ended_at
+        update.set_values(ended_at=ended_at, ended=derived.ended)
         update.new_values |= {"next_try_at": None, "tries": 0, "trouble": ""}
-    if new is Status.STOPPED and derived.reason != SUSPENDED_BY_OTHERS:
+    if new is Status.STOPPED and not was_suspended_by_others(new, derived.reason):
         # What others suspended they may resume: its job stays in the cluster.
         update.set_values(desired=Desired.STOPPED.value)
     reason, text = "", derived.reason
@@ -248,7 +250,8 @@ def _apply_status_change(
         update.set_values(desired=Desired.RUNNING.value)
         if new not in RESTING:
             update.set_values(ended_at=None, ended="")
-        text = f"{RESUMED} {derived.reason}".strip()
+        if not is_suspended(update.job):
+            text = f"{RESUMED} {derived.reason}".strip()
     if derived.requeued:
         # Also those of this batch that are gone already.
         preempted = (update.counts is not None and update.counts.preempted > 0) or any(

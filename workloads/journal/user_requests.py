@@ -22,7 +22,7 @@ from workloads.models import Attempt, Desired, Event, UsedAsset, Workload
 from workloads.specs import Spec, decode_spec, encode_spec
 from workloads.specs.spec_summary import summarize_spec
 from workloads.specs.value_rules import MAX_NAME_LENGTH
-from workloads.states import ACTIVE, RESTING, STARTING, Status
+from workloads.states import ACTIVE, RESTING, STARTING, TERMINAL, Status
 
 _NUMBER_SUFFIX = re.compile(r"-[0-9]{1,6}$")
 
@@ -142,8 +142,9 @@ def request_stop(
 ) -> bool:
     """Set the workload to Stopping, for the step `stop`.
 
-    Return False when it is stopping or stopped already, or in another attempt than `attempt`. With
-    `runs_again` it is to run again once it has stopped; without, that is not wanted any more.
+    Return False when it is stopping or stopped already, or in another attempt than `attempt`. What
+    others suspended and may resume is not stopped yet. With `runs_again` it is to run again once it
+    has stopped; without, that is not wanted any more.
     `reason` begins with BY_ITSELF where Muster stops it: it stays the reason once it has stopped.
     Raises Clash when the workload has ended or is deleted.
     """
@@ -152,14 +153,15 @@ def request_stop(
         if attempt not in (None, workload.attempt):
             return False
         status = Status(workload.status)
-        if status is Status.STOPPED or (
+        may_go_on = workload.may_be_resumed_by_others
+        if (status is Status.STOPPED and not may_go_on) or (
             status is Status.STOPPING and workload.desired == Desired.STOPPED
         ):
             _update_run_due(journal_tx, workload, runs_again)
             return False
         if status is Status.DELETING:
             raise Clash(f"{workload.name} is being deleted, which also ends what it runs.")
-        if status in RESTING:
+        if status in TERMINAL:
             raise Clash(
                 f"{workload.name} has ended ({status.label.lower()}): it holds nothing that "
                 "could be freed."

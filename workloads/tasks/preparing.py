@@ -129,8 +129,10 @@ def _request_next_step(row: DataPreparation, now: datetime, deadline: float) -> 
         return
     if workload.status in RESTING:
         rank_counters.record_counters(row, now, deadline)
-        # A job that was deleted in the cluster leaves its data workers, too.
-        if workload.cluster.is_enabled and workload.cluster.unreachable_since is None:
+        # A job that was deleted in the cluster leaves its data workers, too. Those of one that
+        # others suspended stay.
+        is_reachable = workload.cluster.is_enabled and workload.cluster.unreachable_since is None
+        if is_reachable and not workload.may_be_resumed_by_others:
             tidy_data.enqueue(str(workload.pk))
         return
     if workload.status not in ACTIVE or workload.job is None:

@@ -16,6 +16,7 @@ from console.celery import step
 from workloads import logbook
 from workloads.models import (
     TRIAL_AGE,
+    Desired,
     Draft,
     Event,
     ForecastRecord,
@@ -55,10 +56,12 @@ def retain() -> None:
         Workload.objects.filter(released_at__lt=now - timedelta(days=options.deleted_days))
     )
     at_rest = [*RESTING, Status.DELETING]
+    old_events = Event.objects.filter(
+        at__lt=now - timedelta(days=options.history_days), workload__status__in=at_rest
+    )
+    # Once others resume a job that they suspended, its running time is measured by its events.
     _delete_in_batches(
-        Event.objects.filter(
-            at__lt=now - timedelta(days=options.history_days), workload__status__in=at_rest
-        )
+        old_events.exclude(workload__status=Status.STOPPED, workload__desired=Desired.RUNNING)
     )
     oldest = now - timedelta(days=options.ledger_days)
     _delete_in_batches(LedgerEntry.objects.filter(day__lt=oldest.date()))

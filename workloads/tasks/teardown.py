@@ -18,7 +18,7 @@ from workloads import journal, logbook
 from workloads.kube_objects import is_data_worker
 from workloads.models import Desired, Workload
 from workloads.specs import CleanPodPolicy
-from workloads.states import ENDING, RESTING, TERMINAL, Status, may_be_resumed_by_others
+from workloads.states import ENDING, RESTING, TERMINAL, Status
 from workloads.tasks import objects
 from workloads.tasks.retrying import (
     RetryLater,
@@ -145,10 +145,7 @@ def should_remove_data_workers(workload: Workload) -> bool:
     """Return whether the workload is at rest and its data workers are to go."""
     if workload.data_workers is None or workload.status not in RESTING:
         return False
-    # The job is read of stopped ones alone: a poll loads the others without it.
-    if workload.status == Status.STOPPED and may_be_resumed_by_others(
-        workload.job, workload.status, workload.reason
-    ):
+    if workload.may_be_resumed_by_others:
         # It would go on without its data.
         return False
     is_late = workload.ended_at is None or timezone.now() - workload.ended_at > DATA_LOG_PATIENCE

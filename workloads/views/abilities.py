@@ -47,7 +47,11 @@ def list_abilities(workload: Workload, user: User) -> Abilities:
             "stop",
             why[Verb.EDIT]
             or deleted
-            or ("" if status in ACTIVE else _describe_not_running(status)),
+            or (
+                ""
+                if status in ACTIVE or workload.may_be_resumed_by_others
+                else _describe_not_running(status)
+            ),
         ),
         Ability(
             "run",
