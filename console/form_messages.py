@@ -10,9 +10,7 @@ from django import forms
 from django.core import validators
 
 CHOOSE_ONE = "Choose one: it cannot be empty."
-NOT_A_CHOICE = (
-    "What was chosen is not there any more, or not for you to choose. Choose another one."
-)
+NOT_A_CHOICE = "There is no such one, or it is not for you to choose. Choose another one."
 FIELD_MESSAGES: Mapping[type[forms.Field], Mapping[str, str]] = {
     forms.Field: {"required": "Fill this in: it cannot be empty."},
     forms.IntegerField: {"invalid": "It must be a whole number, such as 4."},
@@ -22,7 +20,7 @@ FIELD_MESSAGES: Mapping[type[forms.Field], Mapping[str, str]] = {
     forms.MultipleChoiceField: {
         "required": "Choose at least one.",
         "invalid_choice": (
-            "“%(value)s” is not there any more, or not for you to choose. Take it away."
+            "There is no “%(value)s”, or it is not for you to choose. Take it away."
         ),
         "invalid_list": "It must be a list. Choose from what is there.",
     },
@@ -38,11 +36,11 @@ VALIDATOR_MESSAGES: Mapping[type[validators.BaseValidator], str] = {
 }
 DIGITS_MESSAGES: Mapping[str, str] = {
     "invalid": "It must be a number, such as 2 or 0.5.",
-    "max_digits": "It must have at most %(max)s digits, those after the point included.",
-    "max_decimal_places": "It must have at most %(max)s digits after the point.",
-    "max_whole_digits": "It must have at most %(max)s digits before the point.",
+    "max_digits": "Digits, those after the point included: at most %(max)s.",
+    "max_decimal_places": "Digits after the point: at most %(max)s.",
+    "max_whole_digits": "Digits before the point: at most %(max)s.",
 }
-EMAIL_MESSAGE = "It must be an email address, such as ada@example.com."
+EMAIL_MESSAGE = "Give an email address, such as ada@example.com."
 NULL_MESSAGE = "It has a null character, which cannot be kept. Take it away."
 
 

@@ -21,6 +21,19 @@
     first.focus();
   };
 
+  // What gets the focus is scrolled out from under the bars that stick, which are as high as their words need.
+  const GAP = 8;
+  const clearBars = (box) => {
+    const height = (selector) => {
+      const bar = box.querySelector(selector);
+      return (bar && getComputedStyle(bar).position === "sticky" ? bar.offsetHeight : 0) + GAP;
+    };
+    box.style.scrollPaddingBlock = `${height(".mu-dialog__head, .wl-title")}px ${height(".mu-dialog__foot")}px`;
+  };
+  const sizes = new ResizeObserver((entries) => { for (const { target } of entries) clearBars(target); });
+  document.querySelectorAll("dialog").forEach((box) => sizes.observe(box));
+  document.addEventListener("htmx:afterSwap", ({ target }) => { if (target.closest("dialog")) clearBars(target.closest("dialog")); });
+
   const opened = (box, opener) => {
     if (!box.open) {
       openers.set(box, opener);

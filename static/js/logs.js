@@ -426,7 +426,11 @@
   function label(who) {
     const span = document.createElement("span");
     span.className = `lg-who lg-rank--${who.colour}`;
-    span.textContent = who.rank === null || who.rank === undefined ? who.pod : who.rank;
+    // The span is laid out from right to left; the name in it is read from left to right, whatever it begins with.
+    const name = document.createElement("bdi");
+    name.dir = "ltr";
+    name.textContent = who.rank === null || who.rank === undefined ? who.pod : who.rank;
+    span.append(name);
     span.title = `${who.pod}, ${who.container}${who.run ? `, run ${who.run + 1}` : ""}`;
     return span;
   }

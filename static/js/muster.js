@@ -191,21 +191,26 @@ window.muster = (() => {
   document.addEventListener("htmx:beforeRequest", ({ detail }) => { if (detail.requestConfig.verb === "post") sender = document.activeElement; });
   document.addEventListener("htmx:afterRequest", ({ detail }) => {
     if (detail.requestConfig?.verb !== "post") return;
-    if (document.activeElement === document.body && sender?.isConnected && sender.matches("button")) sender.focus();
+    if (document.activeElement === document.body && sender?.isConnected && sender.matches("button")) sender.focus({ preventScroll: true });
     sender = null;
   });
 
   // A form whose answer is a page is sent once, however often its button is pressed before the page is there.
-  const ANSWER_WITHIN = 10_000;
-  let sentAt = new WeakMap();
+  // A button that asks for something else, as BACK does, still works: somebody has thought better of it.
+  const action = (button) => ["name", "value", "formaction"].map((name) => button?.getAttribute(name) || "").join("\n");
+  let sent = new WeakMap();
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (event.defaultPrevented || form.getAttribute("method")?.toLowerCase() !== "post") return;
-    if (event.timeStamp - (sentAt.get(form) ?? -ANSWER_WITHIN) < ANSWER_WITHIN) event.preventDefault();
-    else sentAt.set(form, event.timeStamp);
+    const actions = sent.get(form) || new Set();
+    if (actions.has(action(event.submitter))) {
+      event.preventDefault();
+      toast("It is being sent. Load the page again if nothing comes.");
+    }
+    sent.set(form, actions.add(action(event.submitter)));
   });
   // Whoever comes back to the page as it was may send it again.
-  window.addEventListener("pageshow", () => { sentAt = new WeakMap(); });
+  window.addEventListener("pageshow", () => { sent = new WeakMap(); });
 
   const navigation = () => {
     const button = document.getElementById("nav-toggle");

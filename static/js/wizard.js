@@ -55,10 +55,9 @@
       window.clearTimeout(timer);
       raiseStamp();
       leaving = true;
-      window.setTimeout(() => { document.getElementById("forward").disabled = true; }, 0);
     });
-    // Back from another page, the form may be the browser's own copy of it, with its button still off.
-    window.addEventListener("pageshow", () => { leaving = false; document.getElementById("forward").disabled = false; });
+    // Back from another page, the form may be the browser's own copy of it, as it was left.
+    window.addEventListener("pageshow", () => { leaving = false; });
   };
 
   // ---- A total of GPUs, or a number of workers ----

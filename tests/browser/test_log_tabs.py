@@ -26,6 +26,16 @@ def wrote(workload, rank, lines):
         writer.append([time + b" line %d" % n for n, time in enumerate(times)])
     return Log.objects.create(pod=pod, container="main", path=path, state="capturing")
 """
+PLACES = """name => {
+  const walker = document.createTreeWalker(name, NodeFilter.SHOW_TEXT);
+  const [text, range] = [walker.nextNode(), document.createRange()];
+  return [...text.data].map((_, at) => {
+    range.setStart(text, at);
+    range.setEnd(text, at + 1);
+    return range.getBoundingClientRect().left;
+  });
+}"""
+"""Where the letters of a name are, in pixels from the left."""
 
 
 @pytest.fixture
@@ -195,3 +205,16 @@ def test_who_was_signed_out_is_told_so(log_page: tuple[Page, str]) -> None:
     page.get_by_role("searchbox", name="Search this log").fill("line 17")
     page.get_by_role("searchbox", name="Search this log").press("Enter")
     expect(page.locator("[data-found]")).to_contain_text("You were signed out")
+
+
+def test_a_name_that_begins_with_digits_is_read_from_left_to_right(
+    log_page: tuple[Page, str], site: Site
+) -> None:
+    page, workload = log_page
+    renamed = "Pod.objects.filter(workload=workload, rank=0).update(rank=None, name='7-a')"
+    run_on_server(site, workload, f"wrote(workload, 0, 3)\n{renamed}")
+    page.goto(f"/workloads/{workload}/logs")
+    name = page.locator(".lg-who").filter(has_text="7-a").first
+    expect(name).to_be_visible()
+    places = name.evaluate(PLACES)
+    assert places == sorted(places)

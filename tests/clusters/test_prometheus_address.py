@@ -177,7 +177,7 @@ def test_what_is_stored_goes_to_no_other_server(client: Client, cast: Cast) -> N
         ({"prometheus_way": "bearer"}, "Give the token."),
         ({"prometheus_way": "basic", "prometheus_user": "u"}, "Give the password."),
         ({"prometheus_way": "certificate", "prometheus_certificate": "x"}, "Give the key."),
-        ({"prometheus_way": "odd"}, "is not there any more, or not for you to choose"),
+        ({"prometheus_way": "odd"}, "There is no such one, or it is not for you to choose"),
         ({"prometheus_headers": "no colon"}, "Name: value"),
         ({"prometheus_headers": "Host: evil"}, "the way of signing in sets it"),
         ({"prometheus_headers": "Cookie: session=1"}, "the way of signing in sets it"),

@@ -1,14 +1,19 @@
 """What forms say of a value that they refuse."""
 
+from collections.abc import Iterator
 from decimal import Decimal
+from importlib import import_module
 from typing import Any
 
 import pytest
 from django import forms
+from django.conf import settings
+from django.utils.functional import Promise
 
 from projects.models import Department
 
 CHOICES = [("a", "A"), ("b", "B")]
+PRODUCT = ("console", "projects", "clusters", "environments", "workloads")
 STOCK = ("Ensure", "This field", "Enter a", "Select a valid", "Null characters")
 """How Django's own words begin."""
 
@@ -42,14 +47,14 @@ class Everything(forms.Form):
         ("amount", "NaN", "It must be a number, such as 2 or 0.5."),
         ("amount", "-1", "It must be at least 0."),
         ("amount", "51", "It must be at most 50."),
-        ("amount", "1.25", "It must have at most 1 digits after the point."),
+        ("amount", "1.25", "Digits after the point: at most 1."),
         ("one", "", "Choose one: it cannot be empty."),
-        ("one", "c", "What was chosen is not there any more"),
+        ("one", "c", "There is no such one, or it is not for you to choose."),
         ("several", "", "Choose at least one."),
-        ("several", "c", "“c” is not there any more, or not for you to choose."),
-        ("email", "nobody", "It must be an email address, such as ada@example.com."),
+        ("several", "c", "There is no “c”, or it is not for you to choose."),
+        ("email", "nobody", "Give an email address, such as ada@example.com."),
         ("row", "", "Choose one: it cannot be empty."),
-        ("row", "7", "What was chosen is not there any more"),
+        ("row", "7", "There is no such one, or it is not for you to choose."),
     ],
 )
 def test_a_field_says_what_is_wrong_in_the_words_of_muster(
@@ -59,3 +64,35 @@ def test_a_field_says_what_is_wrong_in_the_words_of_muster(
     errors = " ".join(map(str, Everything(data).errors[field]))
     assert words in errors
     assert not any(stock in errors for stock in STOCK)
+
+
+def list_subclasses(form: type[forms.Form]) -> Iterator[type[forms.Form]]:
+    for each in form.__subclasses__():
+        yield each
+        yield from list_subclasses(each)
+
+
+def list_stock_messages(field: forms.Field) -> Iterator[str]:
+    """Yield what Django itself would say of a field's value; its words alone are translated."""
+    messages = list(field.error_messages.values())
+    for validator in field.validators:
+        # The field's own message goes before that of a validator.
+        if getattr(validator, "code", None) not in field.error_messages:
+            messages.append(getattr(validator, "message", ""))
+        messages += getattr(validator, "messages", {}).values()
+    yield from (str(each) for each in messages if isinstance(each, Promise))
+
+
+def test_no_form_keeps_the_words_of_django() -> None:
+    import_module(settings.ROOT_URLCONF)
+    product_forms = {
+        each for each in list_subclasses(forms.Form) if each.__module__.startswith(PRODUCT)
+    }
+    assert len(product_forms) > 50
+    stock = [
+        f"{form.__qualname__}.{name}: {message}"
+        for form in product_forms
+        for name, field in form.base_fields.items()
+        for message in list_stock_messages(field)
+    ]
+    assert stock == []

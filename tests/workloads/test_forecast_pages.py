@@ -160,9 +160,9 @@ def test_what_waits_beyond_its_latest_start_counts_as_wrong_at_once(cast: Cast) 
         # It was to start within 20 minutes at most.
         add_record(cast.team_a, 600, None, made_at=made_at, workload=workload.pk)
     add_record(cast.team_a, 1800, None, made_at=made_at, workload=waits.pk)
-    found = load_calibration(ForecastRecord.objects.all(), now)
-    assert (found.total.count, found.total.right, found.open) == (1, 0, 2)
-    assert [each.count for each in found.shown] == [1] * len(found.shown)
+    calibration = load_calibration(ForecastRecord.objects.all(), now)
+    assert (calibration.total.count, calibration.total.right, calibration.open) == (1, 0, 2)
+    assert [each.count for each in calibration.shown] == [1] * len(calibration.shown)
     add_forecast(waits, horizon="1h")
     row = Workload.objects.select_related("project", "cluster").get(pk=waits.pk)
     view = view_forecast(row, cast.bob)
@@ -247,10 +247,10 @@ def test_the_diagram_counts_what_waited_in_vain(cast: Cast) -> None:
         add_record(cast.team_a, 600, None, made_at=made_at, closed_at=closed_at, is_right=is_right)
     early = made_at + timedelta(minutes=5)
     add_record(cast.team_a, 600, None, made_at=made_at, closed_at=early)
-    found = load_calibration(ForecastRecord.objects.all(), now)
-    assert (found.drawn[-1].count, found.drawn[-1].observed) == (4, 0.25)
-    assert (found.shown[-1].count, found.shown[-1].observed) == (2, 0.5)
-    assert found.total.count == 2, "the shares count what the line of what was shown counts"
+    calibration = load_calibration(ForecastRecord.objects.all(), now)
+    assert (calibration.drawn[-1].count, calibration.drawn[-1].observed) == (4, 0.25)
+    assert (calibration.shown[-1].count, calibration.shown[-1].observed) == (2, 0.5)
+    assert calibration.total.count == 2, "the shares count what the line of what was shown counts"
 
 
 def test_queries_of_the_record_do_not_grow(cast: Cast, sign_in: SignIn) -> None:
