@@ -238,12 +238,17 @@ def watch_versions(*workload_ids: str) -> Any:
     [nanoseconds since 1970, resource version].
     """
     over = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+
+    def wait_for_end() -> None:
+        sys.stdin.read()
+        over.set()
+
+    threading.Thread(target=wait_for_end, daemon=True).start()
     print("ready", flush=True)
     samples: list[tuple[int, int]] = []
     while not over.wait(LOOK):
         versions = (
-            Pod.objects.filter(workload__in=workload_ids)
+            Pod.objects.filter(workload_id__in=workload_ids)
             .order_by()
             .values_list("version", flat=True)
         )

@@ -282,7 +282,7 @@ def _read_secret_name(makers: list[Object]) -> str:
 def _has_choice_of_replicas(maker: Object) -> bool:
     """Tell whether there may be several; what an upgrade may not double is one."""
     strategy = maker["spec"].get("strategy", {})
-    return maker["kind"] == "Deployment" and strategy.get("type") != "Recreate"
+    return bool(maker["kind"] == "Deployment" and strategy.get("type") != "Recreate")
 
 
 def _indent(value: Object, spaces: int) -> str:

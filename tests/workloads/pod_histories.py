@@ -26,7 +26,14 @@ from workloads.models import Pod, Workload
 from workloads.pod_counts import PodCounts, count_pods, find_standing
 from workloads.pod_views import build_pod_view, compute_rank
 from workloads.specs import DataDelivery
-from workloads.states import RESTING, Status, can_move, derive_status
+from workloads.states import (
+    RESTING,
+    Status,
+    can_move,
+)
+from workloads.status_rules import (
+    derive_status,
+)
 
 LONG_AFTER = datetime(2100, 1, 1, tzinfo=UTC)
 PREEMPTED = condition("DisruptionTarget", reason="PreemptionByScheduler")

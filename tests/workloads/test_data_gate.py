@@ -19,7 +19,7 @@ from tests.workloads.data_workers import get_ready_line, write_lines
 from workloads import journal, tasks
 from workloads.models import DataPreparation, Event, Pod, Workload
 from workloads.specs import Compute, DataDelivery
-from workloads.states import has_waited_for_data, is_suspended
+from workloads.status_rules import has_waited_for_data, is_suspended
 from workloads.tasks import objects
 from workloads.tasks.preparing import build_resumption
 

@@ -19,7 +19,7 @@ from workloads.journal import Observation, bulk_sql
 from workloads.models import Event, Pod, Workload
 from workloads.pod_views import build_pod_view
 from workloads.slimming import MOST_TEXT, slim_object
-from workloads.states import derive_status
+from workloads.status_rules import derive_status
 
 HUGE = "x" * 5_000_000
 ROLES = (("master", 0), ("worker", 0), ("worker", 1))

@@ -22,7 +22,8 @@ from workloads.specs import (
     Setup,
     Spec,
 )
-from workloads.states import Status, derive_status
+from workloads.states import Status
+from workloads.status_rules import derive_status
 
 
 @pytest.fixture(scope="module")

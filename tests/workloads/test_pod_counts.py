@@ -16,7 +16,7 @@ from tests.workloads.pod_histories import PodHistory, decode_counts
 from workloads import journal
 from workloads.journal.pod_counting import find_miscounted_workloads
 from workloads.models import Pod, Workload
-from workloads.states import derive_status
+from workloads.status_rules import derive_status
 
 CREATED = condition("Created")
 

@@ -12,7 +12,7 @@ from tests.workloads import objects
 from workloads.kube_objects import clean_text
 from workloads.pod_views import build_pod_view
 from workloads.slimming import MOST_TEXT, SLIMMING_DECODER, slim_object
-from workloads.states import count_requested_pods
+from workloads.status_rules import count_requested_pods
 
 TEXT = st.text(max_size=6) | st.sampled_from(["a\x00b", "x" * 4097, "\U0001f600", "\u202e"])
 NUMBERS = (

@@ -36,9 +36,11 @@ from workloads.pod_counts import Standing
 from workloads.pod_views import build_pod_view
 from workloads.states import (
     HELD_BY_KUEUE,
-    DerivedStatus,
     Status,
     can_move,
+)
+from workloads.status_rules import (
+    DerivedStatus,
     derive_status,
     find_examples,
 )

@@ -31,7 +31,8 @@ from tests.workloads.objects import (
     starting_pod,
     training_job,
 )
-from workloads.states import Status, derive_status
+from workloads.states import Status
+from workloads.status_rules import derive_status
 
 PYTORCH = [
     # Conditions as the operator leaves them, the pods, the status so far, and the status that

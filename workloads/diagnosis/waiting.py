@@ -18,7 +18,7 @@ from workloads.diagnosis.result import LOOK_INTO_LOG, Diagnosis, build_sentence
 from workloads.diagnosis.unplaced import diagnose_unplaced
 from workloads.kube_objects import Object, filter_own_pods, find_true_condition, nested_dict
 from workloads.pod_views import build_pod_view, rank_pods
-from workloads.states import count_requested_pods, is_held_by_kueue
+from workloads.status_rules import count_requested_pods, is_held_by_kueue
 
 
 def diagnose_waiting(

@@ -27,7 +27,12 @@ from workloads.kube_objects import (
 from workloads.models import Attempt, Desired, Event, Pod
 from workloads.pod_counts import WITHOUT_NODE, Standing, decode_counts
 from workloads.specs import is_gpu_resource
-from workloads.states import Status, count_requested_pods
+from workloads.states import (
+    Status,
+)
+from workloads.status_rules import (
+    count_requested_pods,
+)
 
 MOST_JOBS = 200
 """Elastic workloads of one cluster that are looked at in a turn; of more, the next ones."""

@@ -22,7 +22,7 @@ from workloads.kube_objects import Object
 from workloads.models import Attempt, Desired, Event, Workload
 from workloads.specs import Spec
 from workloads.specs.spec_summary import MAX_PODS
-from workloads.states import count_requested_pods
+from workloads.status_rules import count_requested_pods
 
 SCALED_UP, SCALED_DOWN, SCALED_BY_OTHERS = "ScaledUp", "ScaledDown", "ScaledByOthers"
 """The reasons of the events of a change of the number of pods."""

@@ -19,14 +19,16 @@ from workloads.states import (
     RESTING,
     STARTING,
     TERMINAL,
-    DerivedStatus,
-    FindExample,
     Status,
     can_move,
+    was_suspended_by_others,
+)
+from workloads.status_rules import (
+    DerivedStatus,
+    FindExample,
     derive_from_counts,
     is_suspended,
     is_suspension_over,
-    was_suspended_by_others,
 )
 
 _HAS_BEGUN = (Status.RUNNING, Status.DEGRADED, *TERMINAL)

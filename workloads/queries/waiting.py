@@ -27,7 +27,14 @@ from workloads.models import Event, Pod, Workload
 from workloads.pod_views import KeptObject
 from workloads.queries.node_capacity import CACHE_SECONDS, load_node_capacities
 from workloads.queries.queue_positions import load_queue_positions
-from workloads.states import ACTIVE, DATA_READY, Status, has_waited_for_data
+from workloads.states import (
+    ACTIVE,
+    DATA_READY,
+    Status,
+)
+from workloads.status_rules import (
+    has_waited_for_data,
+)
 
 WAITING_STATUSES = ACTIVE - {Status.RUNNING, Status.PREPARING}
 """Statuses that are diagnosed."""

@@ -31,7 +31,15 @@ from workloads.kube_objects import (
 )
 from workloads.logbook.attempt_state import MISSING_AFTER, NOT_CAPTURED
 from workloads.models import DataPreparation, Desired, Workload
-from workloads.states import ACTIVE, RESTING, Status, has_waited_for_data, is_suspended
+from workloads.states import (
+    ACTIVE,
+    RESTING,
+    Status,
+)
+from workloads.status_rules import (
+    has_waited_for_data,
+    is_suspended,
+)
 from workloads.tasks import data_progress, objects, rank_counters
 from workloads.tasks.data_progress import CurrentWorkers
 from workloads.tasks.retrying import describe_refusal, find_workload

@@ -28,7 +28,7 @@ from workloads.elastic import cluster_state, jobs, replicas, scale_rules
 from workloads.elastic.jobs import LoadedJob
 from workloads.kube_objects import Object, nested_dict
 from workloads.models import Workload
-from workloads.states import count_requested_pods
+from workloads.status_rules import count_requested_pods
 from workloads.tasks import objects
 from workloads.tasks.retrying import describe_refusal
 
