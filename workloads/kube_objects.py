@@ -31,6 +31,8 @@ WAITS_FOR_DATA = "muster.dev/waits-for-data"
 "false".
 """
 
+FETCHER_PREFIX = "fetch-"
+"""How the names of the init containers begin that fetch a repository or a bucket."""
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label of a job that Kueue suspends until its queue admits it."""
 

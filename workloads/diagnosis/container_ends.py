@@ -12,6 +12,7 @@ from workloads.diagnosis.causes import FailureCause
 from workloads.diagnosis.result import LOOK_INTO_LOG
 from workloads.diagnosis.runtime_refusals import find_runtime_refusal
 from workloads.kube_objects import (
+    FETCHER_PREFIX,
     Object,
     clean_text,
     find_true_condition,
@@ -170,7 +171,7 @@ def describe_end(view: PodView, pod: Object, end: ContainerExit | None) -> Conta
 
 def is_fetcher(container: str) -> bool:
     """Return whether Muster made a container to fetch a repository or a bucket."""
-    return container.startswith("fetch-")
+    return container.startswith(FETCHER_PREFIX)
 
 
 def choose_memory_advice(container: str) -> str:

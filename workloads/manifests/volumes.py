@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workloads.kube_objects import Object
+from workloads.kube_objects import FETCHER_PREFIX, Object
 from workloads.manifests import keys
 from workloads.specs import (
     S3,
@@ -206,7 +206,7 @@ def _iterate_fetchers(setup: Setup, images: Images) -> Iterator[Object]:
 
 def _build_fetcher(name: str, image: str, variables: list[Object], mounts: list[Object]) -> Object:
     return {
-        "name": f"fetch-{name}",
+        "name": f"{FETCHER_PREFIX}{name}",
         "image": image,
         "env": variables,
         "volumeMounts": mounts,

@@ -114,12 +114,14 @@ def _describe_change(before: Waits, after: Waits) -> tuple[str, str]:
         words = f"9 of 10: {describe_wait(before.high)} → {describe_wait(after.high)}"
     if look == "same":
         words = f"{describe_wait(after.median)}, as before"
-    more_start = before.unstarted - after.unstarted
-    if more_start:
-        comparison = "more" if more_start > 0 else "fewer"
-        words += f"; {abs(more_start)} {comparison} {'starts' if abs(more_start) == 1 else 'start'}"
+    start_change = before.unstarted - after.unstarted
+    if start_change:
+        comparison = "more" if start_change > 0 else "fewer"
+        words += (
+            f"; {abs(start_change)} {comparison} {'starts' if abs(start_change) == 1 else 'start'}"
+        )
         if look == "same":
-            look = "shorter" if more_start > 0 else "longer"
+            look = "shorter" if start_change > 0 else "longer"
     return look, words
 
 
