@@ -17,6 +17,9 @@ ON_A_DATABASE := tests/console tests/projects tests/clusters tests/environments 
 # Of a test with many cases these ask that database alike: CASES=1000 takes all of them.
 CASES ?= 4
 
+# Processes by the dozen start in `make up`, and by the thousand in tests: without bytecode that is kept, each would compile all it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: up test test-database test-long test-frameworks test-localkube check bench lock clean
 
 up: $(VENV)/.runtime

@@ -1,18 +1,22 @@
 """A process of one real Chromium with the table open, which reports when each row was new in the
 page.
 
-`browser.py URL CHROMIUM` reads a session key, one line; prints "ready" once the page follows its
-stream, and, once the input ends, one line of JSON: a list of [milliseconds since 1970, workload,
-text of the pods cell].
+`browser.py URL` reads a session key, one line; prints "ready" once the page follows its stream,
+and, once the input ends, one line of JSON: a list of [milliseconds since 1970, workload, text of
+the pods cell].
 """
 
 import json
 import sys
 import threading
+from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.chromium import FLAGS, find_chromium
+
 WATCH = """() => {
   window.seen = [];
   new MutationObserver((changes) => {
@@ -26,12 +30,12 @@ WATCH = """() => {
 }"""
 
 
-def main(url: str, chromium: str) -> None:
+def main(url: str) -> None:
     session = sys.stdin.readline().strip()
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
         context = browser.new_context(viewport={"width": 1400, "height": 900})
         context.add_cookies([{"name": "muster_session", "value": session, "url": url}])
         page = context.new_page()
@@ -47,4 +51,4 @@ def main(url: str, chromium: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(sys.argv[1])

@@ -5,7 +5,6 @@ the cluster.
 import bisect
 import json
 import random
-import shutil
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -133,7 +132,6 @@ def measure_browser(figures: Figures, stage: Stage, changes: int, viewers: int) 
 def _measure_pages(
     figures: Figures, stage: Stage, workloads: Sequence[HeldWorkload], changes: int, pages: int
 ) -> None:
-    chromium = shutil.which("chromium") or shutil.which("google-chrome") or ""
     title = f"{pages} open page{'s' if pages > 1 else ''}"
     clients = None
     if pages > 1:
@@ -141,9 +139,7 @@ def _measure_pages(
         clients = stage.start(
             "viewers", stage.host, str(stage.port), str(pages - 1), first=json.dumps(people)
         )
-    browser = stage.start(
-        "browser", stage.installation.url, chromium, first=stage.sessions["admin"]
-    )
+    browser = stage.start("browser", stage.installation.url, first=stage.sessions["admin"])
     time.sleep(1)
     sent = _change_pods(stage, workloads, changes)
     rows = [

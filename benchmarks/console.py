@@ -29,6 +29,8 @@ import tables  # noqa: E402
 from figures import Figures, describe_machine, load_average  # noqa: E402
 from stage import Stage, read_memory, start_stage  # noqa: E402
 
+from tests.chromium import find_chromium  # noqa: E402
+
 SETTLED = 5.0
 """Seconds after which the work on what was prepared is over."""
 
@@ -149,9 +151,7 @@ def measure_memory(figures: Figures, stage: Stage, when: str) -> None:
 
 
 if __name__ == "__main__":
-    if shutil.which("kubectl") is None or not (
-        shutil.which("chromium") or shutil.which("google-chrome")
-    ):
+    if shutil.which("kubectl") is None or find_chromium() is None:
         sys.exit("kubectl and chromium have to be installed: they are measured against and with")
     started = time.monotonic()
     status = main()

@@ -19,7 +19,6 @@ minute, whose figures are no result.
 import argparse
 import json
 import random
-import shutil
 import statistics
 import subprocess
 import sys
@@ -52,6 +51,7 @@ from lists import Reader, prepare_filled_server, serve_application
 
 from clusters.metrics.catalogue import METRICS, METRICS_BY_NAME, Metric
 from clusters.metrics.figures import Sweep
+from tests.chromium import FLAGS, find_chromium
 from tests.console_server import WebServer
 
 if PART:
@@ -90,7 +90,6 @@ PARTS_OF_A_SWEEP = {
     "plain": "the same answers, a plain client",
     "thin": "thin_metrics, a minute",
 }
-FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 WATCH = """(() => {
   const isDrawn = () => {
     const cards = [...document.querySelectorAll(".mx-card")];
@@ -170,7 +169,7 @@ def measure_page(figures: Figures, options: argparse.Namespace) -> None:
             figures.add(f"{name}, KiB", len(reader.get(f"{at}/{path}?range=24h").body) / 1024)
         peer = Reader(peer_url, session)
         peer.measure(figures, f"{BARE}, after", "/peer", REQUESTS, aim=None)
-        chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+        chromium = find_chromium()
         if options.no_browser or chromium is None:
             print("  until drawn: NOT MEASURED, without Chromium", flush=True)
             return

@@ -28,7 +28,8 @@ from palette import reduce_colours  # noqa: E402
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 from screenshots import signed_in  # noqa: E402
 
-from tests.browser.conftest import FLAGS, chromium  # noqa: E402
+from tests.browser.conftest import chromium  # noqa: E402
+from tests.chromium import FLAGS  # noqa: E402
 from tests.radar.plans import Fault, draw_fault  # noqa: E402
 from tests.radar.radar_stage import RadarStage  # noqa: E402
 

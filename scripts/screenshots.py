@@ -28,8 +28,9 @@ django.setup()
 from palette import reduce_colours  # noqa: E402
 from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 
-from tests.browser.conftest import FLAGS, chromium  # noqa: E402
+from tests.browser.conftest import chromium  # noqa: E402
 from tests.cast import PASSWORD  # noqa: E402
+from tests.chromium import FLAGS  # noqa: E402
 from tests.console_server import WebServer  # noqa: E402
 
 PICTURES = BASE / "docs" / "screenshots"

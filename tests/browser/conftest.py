@@ -5,7 +5,6 @@ its database.
 import contextlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from playwright.sync_api import (
 )
 
 from tests.cast import PASSWORD
+from tests.chromium import FLAGS, PACKAGE, find_chromium
 from tests.console_server import WebServer
 from tests.installation import Installation
 
@@ -28,7 +28,6 @@ AXE = next((Path(__file__).parent / "vendor").glob("axe-core-*/axe.min.js"))
 RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 """What differs from theme to theme, which are colours and nothing else."""
-FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 WIDTHS = (360, 1280, 1920)
 LIMIT = 60_000
 """Milliseconds that anything in the browser may take; far more than it does."""
@@ -64,11 +63,10 @@ def chromium() -> str:
     """Where the system's Chromium is. Skips the test where there is none, and fails it on the CI
     machine, which has to have one.
     """
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if found := shutil.which(name):
-            return found
+    if executable := find_chromium():
+        return executable
     reason = (
-        "no Chromium on this machine; install it (Debian: apt-get install chromium) to run the "
+        f"no Chromium on this machine; install it (Debian: apt-get install {PACKAGE}) to run the "
         "browser tests"
     )
     if os.environ.get("CI"):
@@ -256,18 +254,18 @@ def _wait_for_styles(page: Page) -> None:
 
 
 def axe(page: Page, themes: tuple[bool, ...] = (False, True)) -> None:
-    """Asserts that nothing on the page offends WCAG 2.2 AA, as far as axe can see, in light and in
-    dark; of `themes` dark is true.
+    """Assert that nothing on the page offends WCAG 2.2 AA, as far as axe can see, in light and in
+    dark; of `themes` dark is true. All rules are for the first, those of colours for the others.
     """
     _wait_for_styles(page)
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text())
     # What is half below the bar at the top, by chance of scrolling, is no small target.
     page.evaluate("window.scrollTo(0, 0)")
-    for dark in themes:
+    for number, dark in enumerate(themes):
         set_theme(page, dark)
         # Whatever passes needs no account of itself, which takes a third of the time.
-        options = {"runOnly": COLOURS if dark else RULES, "resultTypes": ["violations"]}
+        options = {"runOnly": COLOURS if number else RULES, "resultTypes": ["violations"]}
         found = page.evaluate(
             "asked => axe.run(document, asked).then(result => result.violations)", options
         )
