@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from clusters import project_manifests, project_provisioning, seams
-from clusters.kube import calls
+from clusters import project_manifests, project_provisioning
 from clusters.kube.client import Client
 from clusters.kube.errors import NotServed, Rejected
-from clusters.kube.resources import NAMESPACES, QUEUES, SECRETS, SERVICEACCOUNTS, Resource
+from clusters.kube.resources import NAMESPACES, QUEUES
+from clusters.labelled_objects import ObjectKey, fetch_objects
 from clusters.models import Cluster
 from clusters.ownership import (
     DEPARTMENT_LABEL,
@@ -27,11 +27,10 @@ from clusters.ownership import (
     has_wanted_fields,
     is_being_deleted,
 )
+from clusters.secret_drift import find_wrong_secrets
 from projects.models import Installation, Project
 
 Object = dict[str, Any]
-ObjectKey = tuple[str, str]
-"""The namespace ("" for none) and the name of an object."""
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +62,7 @@ def find_drift(client: Client, cluster: Cluster) -> Drift:
     drift = Drift(
         due_projects={each.pk for each in projects if each.synced_at is None or each.sync_error}
     )
-    namespaces = _fetch_objects(client, NAMESPACES, PROJECT_LABEL)
+    namespaces = fetch_objects(client, NAMESPACES, PROJECT_LABEL)
     if namespaces is not None:
         drift.due_projects |= {
             each.pk
@@ -72,7 +71,7 @@ def find_drift(client: Client, cluster: Cluster) -> Drift:
         }
     try:
         queues = (
-            _fetch_objects(client, QUEUES, f"{MANAGED_BY}={MUSTER}")
+            fetch_objects(client, QUEUES, f"{MANAGED_BY}={MUSTER}")
             if project_provisioning.has_queues(cluster)
             else {}
         )
@@ -83,7 +82,7 @@ def find_drift(client: Client, cluster: Cluster) -> Drift:
     drift.due_projects |= {each.pk for each in projects if bool(each.sync_note) == is_served}
     if is_served and queues is not None:
         _compare_queues(drift, projects, queues, installation)
-    _compare_secrets(drift, client, projects, installation)
+    drift.due_projects |= find_wrong_secrets(client, projects, installation)
     drift.leftover_projects = _find_leftover_projects(
         cluster, projects, [*(namespaces or {}).values(), *(queues or {}).values()], installation
     )
@@ -160,56 +159,6 @@ def _select_compared_fields(queue: Object | None) -> Object:
     return {} if queue is None else {"labels": get_labels(queue), "spec": queue.get("spec")}
 
 
-def _compare_secrets(
-    drift: Drift, client: Client, projects: list[Project], installation: str
-) -> None:
-    secrets = _fetch_objects(client, SECRETS, PROJECT_LABEL)
-    accounts = _fetch_objects(
-        client, SERVICEACCOUNTS, PROJECT_LABEL, f"metadata.name={project_manifests.SERVICE_ACCOUNT}"
-    )
-    if secrets is None or accounts is None:
-        return
-    by_namespace: dict[str, dict[str, Object]] = defaultdict(dict)
-    for (namespace, name), secret in secrets.items():
-        if project_provisioning.is_credential_secret(secret):
-            by_namespace[namespace][name] = secret
-    credentials = seams.PROJECT_SECRETS.get().build_wanted_secrets(projects)
-    for project in projects:
-        owner = project_provisioning.build_project_owner(project, installation)
-        # What cannot be read stays as it is there.
-        unreadable = {each.name for each in credentials[project.pk] if each.problem}
-        wanted = [
-            project_manifests.build_secret(owner, each)
-            for each in credentials[project.pk]
-            if not each.problem
-        ]
-        existing = {
-            name: each
-            for name, each in by_namespace[project.namespace].items()
-            if name not in unreadable and owner.owns(each)
-        }
-        is_same = existing.keys() == {each.name for each in wanted} and all(
-            _is_secret_current(existing[each.name], each.body) for each in wanted
-        )
-        pull_names = [each.name for each in credentials[project.pk] if each.is_pull][
-            : project_provisioning.MAX_PULL_SECRETS
-        ]
-        account = accounts.get((project.namespace, project_manifests.SERVICE_ACCOUNT))
-        if (
-            not is_same
-            or project_manifests.build_service_account(owner, account, pull_names) is not None
-        ):
-            drift.due_projects.add(project.pk)
-
-
-def _is_secret_current(secret: Object, body: Object) -> bool:
-    return (
-        has_wanted_fields(get_labels(secret), body["metadata"]["labels"])
-        and secret.get("data") == body["data"]
-        and secret.get("type") == body["type"]
-    )
-
-
 def _find_leftover_projects(
     cluster: Cluster, projects: list[Project], objects: Iterable[Object], installation: str
 ) -> set[int]:
@@ -239,23 +188,3 @@ def _find_stray_titles(
             and Owner(PROJECT_LABEL, title, installation).owns(each)
         ):
             yield title
-
-
-def _fetch_objects(
-    client: Client, resource: Resource, labels: str, fields: str = ""
-) -> dict[ObjectKey, Object] | None:
-    """Return all objects that match; None where they may not be listed. Raises NotServed."""
-    objects: dict[ObjectKey, Object] = {}
-    try:
-        for page in calls.list_all(client, resource, labels=labels, fields=fields):
-            if page.first:
-                objects = {}
-            for each in page.items:
-                metadata = each.get("metadata") or {}
-                objects[(metadata.get("namespace", ""), metadata.get("name", ""))] = each
-    except NotServed:
-        raise
-    except Rejected as error:
-        log.info("%s cannot be listed: %s", resource.plural, error.message)
-        return None
-    return objects

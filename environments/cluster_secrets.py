@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, Sum
+from django.db.models.functions import Length
 
 from clusters.project_manifests import WantedSecret
 from console.encryption import Unreadable, annotate_token, decrypt
@@ -14,6 +15,10 @@ from projects.scopes import Level, Scope
 
 MAX_CREDENTIALS_OF_SCOPE = 200
 """Credentials of one scope alone: what a project has keeps nobody from making one for all."""
+MAX_BYTES_OF_SCOPE = 4 << 20
+"""Bytes of all secrets of one scope, of which one may have 1 MiB. All of a project are in memory
+together when they are written, and are compared with its cluster again and again.
+"""
 MAX_SECRETS = MAX_CREDENTIALS_OF_SCOPE * len(Level)
 """Secrets of one project: its own come first, then its department's, cluster's and tenant's."""
 MAX_PULL_SECRETS = 20
@@ -38,6 +43,19 @@ def build_wanted_secrets(projects: Sequence[Project]) -> Mapping[int, Sequence[W
 def count_credentials(scope: Scope) -> int:
     """Return how many credentials a scope has itself. One query."""
     return Credential.objects.filter(**scope.columns).order_by().count()
+
+
+def measure_secrets(scope: Scope, without: Credential | None = None) -> int:
+    """Return how many bytes the secrets of a scope have together, to within a hundred each.
+
+    The credential `without` does not count. One query.
+    """
+    rows = Credential.objects.filter(**scope.columns).order_by()
+    if without is not None:
+        rows = rows.exclude(pk=without.pk)
+    characters = annotate_token(rows, "secret").aggregate(sum=Sum(Length("token")))["sum"] or 0
+    # A token is in base64: four characters for three bytes.
+    return int(characters) * 3 // 4
 
 
 def list_registry_credentials(project: Project) -> Sequence[Credential]:

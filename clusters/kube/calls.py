@@ -14,7 +14,7 @@ import msgspec
 
 from clusters.kube import frames
 from clusters.kube.client import Client, Query, Stream
-from clusters.kube.errors import Expired, Unavailable
+from clusters.kube.errors import Expired, TooLarge, Unavailable
 from clusters.kube.frames import OBJECT_DECODER, Object, Page
 from clusters.kube.resources import PODS, Resource
 from clusters.kube.sockets import Cancellation
@@ -26,6 +26,8 @@ Decoder = msgspec.json.Decoder
 FIELD_MANAGER = "muster"
 """The name under which managedFields keeps our writes."""
 PAGE_SIZE = 500
+SHRINKAGE = 8
+"""By what the number of objects is divided after a page that was too large."""
 MAX_PAGES = 2_000
 """Pages of one list: a million objects. Nobody has as many, so a list that goes on is broken."""
 MAX_RESTARTS = 3
@@ -192,8 +194,11 @@ def list_all(
     When the server forgets the list in between, either `go on` with the token that it offers (later
     pages are then not `consistent`) or `restart` (the next page is `first` again: drop what came
     before). Raises Expired after MAX_RESTARTS times.
+
+    A page that is too large is asked for again with fewer objects, so that whoever makes large ones
+    keeps nobody from the others. Raises TooLarge for one object that is.
     """
-    token, first, consistent, restarts = "", True, True, 0
+    token, first, consistent, restarts, size = "", True, True, 0, limit
     for _ in range(MAX_PAGES):
         try:
             page = list_page(
@@ -202,11 +207,16 @@ def list_all(
                 namespace=namespace,
                 labels=labels,
                 fields=fields,
-                limit=limit,
+                limit=size,
                 token=token,
                 cancellation=cancellation,
                 decoder=decoder,
             )
+        except TooLarge:
+            if size == 1:
+                raise
+            size = max(1, size // SHRINKAGE)
+            continue
         except Expired as error:
             restarts += 1
             if restarts > MAX_RESTARTS:
@@ -219,7 +229,7 @@ def list_all(
         if page.token and page.token == token:
             break
         yield dataclasses.replace(page, first=first, consistent=consistent)
-        token, first = page.token, False
+        token, first, size = page.token, False, min(limit, size * 2)
         if not token:
             return
     raise Unavailable("the cluster's list does not come to an end", status=200)

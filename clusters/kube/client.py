@@ -19,7 +19,7 @@ from kubernetes.client.exceptions import ApiException
 from clusters.kube import errors, sockets
 from clusters.kube.access import BadKubeconfig, ClusterAccess
 from clusters.kube.clock_skew import ClockSkew
-from clusters.kube.errors import KubeError, Unavailable
+from clusters.kube.errors import KubeError, TooLarge, Unavailable
 from clusters.kube.pending_requests import PendingRequests
 from clusters.kube.rate_limits import RateLimiter
 from clusters.kube.recovery import Recovery
@@ -30,8 +30,8 @@ JSON = "application/json"
 USER_AGENT = "muster"
 CHUNK_SIZE = 64 << 10
 DEFAULT_CONNECTIONS = 32
-MAX_BODY = 256 << 20
-"""Bytes of one answer: a page of 500 objects of half a megabyte each."""
+MAX_BODY = 64 << 20
+"""Bytes of one answer: a page of 500 objects of 128 KiB each. An object can have 1.5 MiB."""
 MAX_REFUSAL = 1 << 20
 
 # A person chose it for this cluster, and the console says so there: no need to say it at every
@@ -111,9 +111,10 @@ class Client:
     the first call; close it at the end.
 
     All clients of one cluster should share a `rate_limiter`, so that together they keep to its
-    rate. At most `connections` that nobody uses are kept. `get_token` returns the bearer token of
-    each request, and `get_authority` the authority to trust in PEM form, where they change with
-    time. `find_address_problem` returns why nothing may be sent to an IP address, "" where it may.
+    rate. At most `connections` that nobody uses are kept, and an answer has at most `max_body`
+    bytes. `get_token` returns the bearer token of each request, and `get_authority` the authority
+    to trust in PEM form, where they change with time. `find_address_problem` returns why nothing
+    may be sent to an IP address, "" where it may.
     """
 
     def __init__(
@@ -123,6 +124,7 @@ class Client:
         rate_limiter: RateLimiter | None = None,
         timeouts: Timeouts | None = None,
         connections: int = DEFAULT_CONNECTIONS,
+        max_body: int = MAX_BODY,
         get_token: Callable[[], str] | None = None,
         get_authority: Callable[[], str] | None = None,
         find_address_problem: Callable[[str], str] | None = None,
@@ -135,6 +137,7 @@ class Client:
         self.recovery = Recovery()
         self.pending = PendingRequests()
         self.timeouts = timeouts or Timeouts()
+        self.max_body = max_body
         settings = Configuration(
             host=access.server.rstrip("/"), retries=False, connection_pool_maxsize=connections
         )
@@ -245,7 +248,7 @@ class Client:
         if warnings is not None:
             warnings += _parse_warnings(response.headers.getlist("Warning"))
         try:
-            return self._read_body(response, MAX_BODY)
+            return self._read_body(response, self.max_body)
         finally:
             cancellation.detach()
 
@@ -357,7 +360,7 @@ class Client:
                 parts.append(chunk)
                 size += len(chunk)
                 if size > max_bytes:
-                    raise Unavailable(
+                    raise TooLarge(
                         f"the answer is longer than {max_bytes >> 20} MiB", status=response.status
                     )
                 if time.monotonic() > deadline:

@@ -125,6 +125,10 @@ class Unavailable(KubeError):
         self.retry_after = retry_after
 
 
+class TooLarge(Unavailable):
+    """The answer is longer than the client reads. A shorter page of a list may be read."""
+
+
 class Unauthorized(KubeError):
     """The credentials are not, or no longer, accepted (401). Only other credentials help."""
 

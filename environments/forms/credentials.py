@@ -9,7 +9,12 @@ from typing import Any, ClassVar
 from django import forms
 
 from console.typed_forms import FormRows, RowForm, TypedValues, build_row_values
-from environments.cluster_secrets import MAX_CREDENTIALS_OF_SCOPE, count_credentials
+from environments.cluster_secrets import (
+    MAX_BYTES_OF_SCOPE,
+    MAX_CREDENTIALS_OF_SCOPE,
+    count_credentials,
+    measure_secrets,
+)
 from environments.credentials import normalize_server
 from environments.forms.asset import AssetForm
 from environments.forms.fields import required_text_field, text_field
@@ -96,7 +101,7 @@ class CredentialForm(AssetForm):
         return {name: [str(asset.public.get(name, ""))] for name in cls.public_fields}
 
     def validate(self) -> bool:
-        """Validate as for every asset, and limit the credentials of a scope."""
+        """Validate as for every asset, and limit the credentials of a scope and their bytes."""
         if not super().validate():
             return False
         is_added = not self.changes or self.asset is None or self.asset.scope != self.asset_scope
@@ -108,7 +113,21 @@ class CredentialForm(AssetForm):
                 "scope."
             )
             self.add_error_once("scope", text)
+        elif is_added or "secret" in self.values:
+            self._check_bytes_of_scope()
         return not self.has_errors
+
+    def _check_bytes_of_scope(self) -> None:
+        asset = self.asset if self.changes and isinstance(self.asset, Credential) else None
+        secret = self.values.get("secret", asset.secret if asset else "")
+        size = measure_secrets(self.asset_scope, without=asset) + len(secret.encode())
+        if size > MAX_BYTES_OF_SCOPE:
+            text = (
+                f"The secrets of this scope would have {size:,} bytes together, and a scope can "
+                f"have {MAX_BYTES_OF_SCOPE:,}: all of them are compared with the clusters again "
+                "and again. Shorten this one, delete others of the scope, or choose another scope."
+            )
+            self.add_error_once("scope", text)
 
 
 class RegistryForm(CredentialForm):

@@ -11,12 +11,14 @@ from django.utils import timezone
 from clusters import connections, drift, project_provisioning, tasks
 from clusters.kube import calls
 from clusters.kube.client import Client
-from clusters.kube.resources import NAMESPACES, QUEUES, Resource
+from clusters.kube.resources import NAMESPACES, QUEUES, SECRETS, Resource
 from clusters.models import Cluster
+from clusters.ownership import PROJECT_LABEL
 from projects.models import Department, Installation, Project
 from tests.cast import Cast
 from tests.cluster import LocalKube
 from tests.clusters.provisioning import (
+    build_foreign_object,
     find_drift_now,
     find_object,
     get_namespace_labels,
@@ -91,6 +93,22 @@ def test_what_somebody_changed_is_brought_back(
     assert find_drift_now(client, live_cast).due_projects == set()
     assert get_queue_resources(client, team.queue)["gpu"]["limit"] == -1
     assert "muster.dev/installation" in get_namespace_labels(client, team.namespace)
+
+
+def test_large_secrets_of_one_project_keep_no_other_from_being_repaired(
+    live_cast: Cast, client: Client, team: Project
+) -> None:
+    for number in range(6):
+        large = build_foreign_object(
+            "Secret",
+            f"large-{number}",
+            metadata={"labels": {PROJECT_LABEL: live_cast.team_b.name}},
+            stringData={"key": "x" * 200_000},
+        )
+        calls.create(client, SECRETS, large, namespace=live_cast.team_b.namespace)
+    delete_queue(client, team)
+    with Client(client.access, max_body=500_000) as narrow:
+        assert find_drift_now(narrow, live_cast).due_projects == {team.pk}
 
 
 def test_the_heartbeat_asks_for_it(
@@ -209,7 +227,8 @@ def test_what_a_project_of_a_name_left_that_was_deleted_twice_stops_no_heartbeat
     ) -> Mapping[tuple[str, str], object]:
         return left if resource is NAMESPACES else {}
 
-    monkeypatch.setattr(drift, "_fetch_objects", fetch_objects)
+    monkeypatch.setattr(drift, "fetch_objects", fetch_objects)
+    monkeypatch.setattr(drift, "find_wrong_secrets", lambda *given: set())
     tasks._repair_projects(None, cast.cluster)  # type: ignore[arg-type]
     assert [step for step in requested_steps if step[0] == "remove_deleted_project"] == [
         ("remove_deleted_project", str(old[1].pk))

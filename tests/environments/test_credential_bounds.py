@@ -125,6 +125,39 @@ def test_a_scope_has_no_more_credentials_than_a_project_takes_of_it(cast: Cast) 
     assert len(secrets) == 3 * cluster_secrets.MAX_CREDENTIALS_OF_SCOPE
 
 
+def test_the_secrets_of_a_scope_have_so_many_bytes_and_no_more(cast: Cast) -> None:
+    fitting = cluster_secrets.MAX_BYTES_OF_SCOPE // MAX_SECRET_BYTES
+    most = MAX_SECRET_BYTES // MAX_SECRET_CHARS - 1
+    full = [{"key": f"key-{number}", "value": "x" * MAX_SECRET_CHARS} for number in range(most)]
+    api = Api(cast.alice)
+
+    def create(name: str, scope: dict[str, Any], pairs: list[dict[str, str]]) -> tuple[int, Any]:
+        spec = {"keyValuePairs": pairs}
+        return api("post", GENERIC.api, {"meta": {"name": name} | scope, "spec": spec})
+
+    def change(made: Any, body: dict[str, Any]) -> tuple[int, Any]:
+        return api("patch", f"{GENERIC.api}/{made['meta']['id']}", body)
+
+    mine = {"projectId": cast.team_b.pk}
+    made = [create(f"full-{number}", mine, full) for number in range(fitting)]
+    assert [status for status, _ in made] == [202] * fitting
+    status, answer = create("more", mine, full)
+    assert status == 400, answer
+    assert "bytes together, and a scope can have 4,194,304" in str(answer)
+    # Another scope has its own, and nothing that is too much comes from there.
+    status, other = create("other", {"projectId": cast.team_a.pk}, full)
+    assert status == 202, other
+    status, answer = change(other, {"meta": {"scope": "project"} | mine})
+    assert status == 400
+    assert "bytes together" in str(answer)
+    # What is there is changed as ever, as long as it does not grow.
+    first = made[0][1]
+    assert change(first, {"meta": {"description": "words"}})[0] == 202
+    assert change(first, {"spec": {"keyValuePairs": full[:1]}})[0] == 202
+    assert change(first, {"spec": {"keyValuePairs": full}})[0] == 202
+    assert create("small", mine, full[:1])[0] == 202
+
+
 def test_what_a_project_has_keeps_nobody_from_making_one_for_all(cast: Cast) -> None:
     add_credentials("own", project_scope(cast.team_b))
     for scope in ({"scope": "tenant"}, {"departmentId": cast.research.pk}):

@@ -7,8 +7,16 @@ import msgspec
 import pytest
 
 from clusters.kube import calls, discovery
+from clusters.kube.access import ClusterAccess
 from clusters.kube.client import Client
-from clusters.kube.errors import Conflict, ContainerNotStarted, Gone, NotServed, Rejected
+from clusters.kube.errors import (
+    Conflict,
+    ContainerNotStarted,
+    Gone,
+    NotServed,
+    Rejected,
+    TooLarge,
+)
 from clusters.kube.frames import Object
 from clusters.kube.resources import CONFIGMAPS, NODES, PODS, QUEUES, Resource
 from tests.conformance.api import eventually
@@ -124,6 +132,22 @@ def test_pages_follow_each_other(client: Client, namespace: str) -> None:
         ["m4"],
     ]
     assert len({page.version for page in pages}) == 1
+
+
+def test_a_page_that_is_too_large_is_asked_for_in_parts(
+    access: ClusterAccess, client: Client, namespace: str
+) -> None:
+    for n in range(12):
+        large = configmap(f"m{n:02}", k="x" * (100_000 if n % 3 else 10))
+        calls.create(client, CONFIGMAPS, large, namespace=namespace)
+    with Client(access, max_body=250_000) as narrow:
+        pages = list(calls.list_all(narrow, CONFIGMAPS, namespace=namespace, labels="app=a"))
+        names = [each["metadata"]["name"] for page in pages for each in page.items]
+        assert names == [f"m{n:02}" for n in range(12)]
+        assert [page.first for page in pages].count(True) == 1
+        assert len({page.version for page in pages}) == 1
+    with Client(access, max_body=50_000) as narrower, pytest.raises(TooLarge, match="longer than"):
+        list(calls.list_all(narrower, CONFIGMAPS, namespace=namespace, labels="app=a"))
 
 
 def test_one_object_that_the_decoder_refuses_spoils_no_other(
