@@ -348,7 +348,9 @@ def _fetch_foreign_use(client: Client, nodes: dict[str, ObservedNode]) -> dict[s
             if node is None:
                 continue
             use = use_by_node.setdefault(pod.spec.nodeName, NodeResources())
-            use.gpus += _count_gpus(pod, node.device_memory)
+            # An annotation may name any number, and a node gives no more than it has.
+            devices = _count_gpus(pod, node.device_memory)
+            use.gpus += min(devices, node.allocatable.gpus + node.gpus_unhealthy)
             use.cpu += _sum_requests(pod, "cpu")
             use.memory += _sum_requests(pod, "memory")
             use.pods += 1

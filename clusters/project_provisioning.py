@@ -23,14 +23,12 @@ from clusters.kube.resources import (
 )
 from clusters.models import Cluster
 from clusters.ownership import (
-    CREDENTIAL_LABEL,
     DEPARTMENT_LABEL,
     MADE,
     MANAGED_BY,
     MUSTER,
     ORIGIN_ANNOTATION,
     PROJECT_LABEL,
-    REGISTRY_LABEL,
     NotOurs,
     Owner,
     get_labels,
@@ -43,6 +41,11 @@ from clusters.project_manifests import (
     WantedSecret,
     build_label_value,
     department_queue_name,
+)
+from clusters.secret_summaries import (
+    SecretSummary,
+    summarize_credential_secret,
+    summarize_secret,
 )
 from console.encryption import Unreadable
 from projects.models import Department, Installation, Project
@@ -256,7 +259,7 @@ def _ensure_secrets(client: Client, project: Project, owner: Owner) -> None:
     """
     namespace = project.namespace
     credentials = seams.PROJECT_SECRETS.get().build_wanted_secrets([project])[project.pk]
-    superseded = fetch_credential_secrets(client, project, owner)
+    superseded = _fetch_credential_secrets(client, project, owner)
     existing = {each.name: superseded.pop(each.name, None) for each in credentials}
     unreadable = [Unreadable(each.problem) for each in credentials if each.problem]
     refusals: list[NotOurs | Rejected] = []
@@ -270,7 +273,7 @@ def _ensure_secrets(client: Client, project: Project, owner: Owner) -> None:
             if len(refusals) == MAX_REFUSALS:
                 break
     for name, secret in superseded.items():
-        delete_object(client, SECRETS, name, secret, namespace)
+        delete_object(client, SECRETS, name, secret.reference, namespace)
     _ensure_pull_secrets(
         client,
         owner,
@@ -282,7 +285,11 @@ def _ensure_secrets(client: Client, project: Project, owner: Owner) -> None:
 
 
 def _ensure_secret(
-    client: Client, owner: Owner, credential: WantedSecret, existing: Object | None, namespace: str
+    client: Client,
+    owner: Owner,
+    credential: WantedSecret,
+    existing: SecretSummary | None,
+    namespace: str,
 ) -> None:
     """Make one Secret as its credential is. Raises KubeError, and NotOurs for somebody else's."""
     wanted = project_manifests.build_secret(owner, credential)
@@ -291,12 +298,14 @@ def _ensure_secret(
         and (other := _find_object(client, SECRETS, wanted.name, namespace)) is not None
     ):
         owner.check_ownership(other, f"the Secret {wanted.name} of the namespace {namespace}")
-    if existing is not None and existing.get("type") != wanted.body["type"]:
+    summary = summarize_secret(wanted.body)
+    if existing is not None and existing.matches(summary):
+        return
+    if existing is not None and existing.type != summary.type:
         # The type of a Secret is immutable: it can only be deleted and made anew.
-        delete_object(client, SECRETS, wanted.name, existing, namespace)
-        existing = None
+        delete_object(client, SECRETS, wanted.name, existing.reference, namespace)
     try:
-        _apply_difference(client, SECRETS, existing, wanted, namespace)
+        calls.apply(client, SECRETS, wanted.name, wanted.body, namespace=namespace, force=True)
     except Rejected as error:
         # A server that refuses a body may quote it, and with it the credential.
         raise _redact_refusal(error, wanted.name) from None
@@ -324,7 +333,9 @@ def _ensure_pull_secrets(client: Client, owner: Owner, space: str, names: list[s
                 raise
 
 
-def fetch_credential_secrets(client: Client, project: Project, owner: Owner) -> dict[str, Object]:
+def _fetch_credential_secrets(
+    client: Client, project: Project, owner: Owner
+) -> dict[str, SecretSummary]:
     """Return the Secrets of credentials that Muster made in the project's namespace, by name. Those
     of earlier releases are included.
     """
@@ -332,16 +343,11 @@ def fetch_credential_secrets(client: Client, project: Project, owner: Owner) -> 
         client, SECRETS, namespace=project.namespace, labels=f"{PROJECT_LABEL}={owner.label_value}"
     )
     return {
-        secret["metadata"]["name"]: secret
+        secret["metadata"]["name"]: summary
         for page in pages
         for secret in page.items
-        if is_credential_secret(secret) and owner.owns(secret)
+        if (summary := summarize_credential_secret(secret)) and owner.owns(summary.reference)
     }
-
-
-def is_credential_secret(secret: Object) -> bool:
-    """Return whether a Secret is that of a credential."""
-    return bool(get_labels(secret).keys() & {CREDENTIAL_LABEL, REGISTRY_LABEL})
 
 
 def _redact_refusal(error: Rejected, name: str) -> Rejected:

@@ -146,7 +146,10 @@ def heartbeat(cluster_id: str, rechecks: int = 0) -> None:
         return
     record_answer(cluster.pk, server_version.version)
     _save_nodes(cluster, survey)
-    _repair_projects(client, cluster)
+    with claim_task("repair", cluster_id) as may_repair:
+        # Where the comparison takes longer than a heartbeat, the one that is at work is enough.
+        if may_repair:
+            _repair_projects(client, cluster)
     if cluster_checks.is_review_due(cluster):
         check.enqueue(cluster_id)
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db.models import Q, Sum
-from django.db.models.functions import Length
+from django.db.models import Q, Sum, TextField
+from django.db.models.functions import Cast, Length
 
 from clusters.project_manifests import WantedSecret
 from console.encryption import Unreadable, annotate_token, decrypt
@@ -46,16 +46,18 @@ def count_credentials(scope: Scope) -> int:
 
 
 def measure_secrets(scope: Scope, without: Credential | None = None) -> int:
-    """Return how many bytes the secrets of a scope have together, to within a hundred each.
+    """Return how many bytes the secrets of a scope and what is public of them have together, to
+    within a hundred each.
 
     The credential `without` does not count. One query.
     """
     rows = Credential.objects.filter(**scope.columns).order_by()
     if without is not None:
         rows = rows.exclude(pk=without.pk)
-    characters = annotate_token(rows, "secret").aggregate(sum=Sum(Length("token")))["sum"] or 0
+    public = Length(Cast("public", TextField()))
+    sums = annotate_token(rows, "secret").aggregate(secret=Sum(Length("token")), public=Sum(public))
     # A token is in base64: four characters for three bytes.
-    return int(characters) * 3 // 4
+    return (sums["secret"] or 0) * 3 // 4 + (sums["public"] or 0)
 
 
 def list_registry_credentials(project: Project) -> Sequence[Credential]:

@@ -5,6 +5,9 @@ from django.db import models
 from projects.querysets import PastInProject
 from workloads.ledger import AMOUNT_NAMES, Amounts
 
+MOST_AMOUNT = 1 << 53
+"""A day of a hundred thousand GPUs. Sums of a thousand such entries stay within 64 bits."""
+
 
 class LedgerEntry(models.Model):
     """GPU-microseconds of one workload on one day in UTC, on the nodes of one pool.
@@ -66,9 +69,9 @@ class LedgerEntry(models.Model):
         return Amounts(**{name: getattr(self, name) for name in AMOUNT_NAMES})
 
     def set_amounts(self, amounts: Amounts) -> None:
-        """Take over these amounts."""
+        """Take over these amounts, MOST_AMOUNT of each at most."""
         for name in AMOUNT_NAMES:
-            setattr(self, name, getattr(amounts, name))
+            setattr(self, name, min(MOST_AMOUNT, getattr(amounts, name)))
 
 
 class LedgerBookmark(models.Model):

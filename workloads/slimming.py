@@ -99,6 +99,16 @@ _STATUS = (
         "schedulingConditions",
     ),
 )
+_EVENT = (
+    *("involvedObject", "regarding", "type", "reason", "message", "note", "count", "series"),
+    *("firstTimestamp", "lastTimestamp", "eventTime"),
+    *("source", "reportingComponent", "reportingController"),
+)
+_EVENT_ANNOTATIONS = (
+    "evictor-action-type",
+    "evictor-pod-group-namespace",
+    "evictor-pod-group-name",
+)
 _STATUSES = {
     "conditions": ("type", "status", "reason", "message", "lastTransitionTime"),
     "containerStatuses": (_RUN := ("name", "ready", "restartCount", "state", "lastState")),
@@ -158,6 +168,18 @@ def slim_object(obj: object) -> SlimObject:
         if items := nested_list(status, name)[:_MOST_ENTRIES]:
             slimmed["status"][name] = [budget.pick_entries(each, names) for each in items]
     return slimmed
+
+
+def slim_event(event: object) -> Object:
+    """Reduce an event to the fields that are read, with at most some 64 KiB of text."""
+    source: Object = event if isinstance(event, dict) else {}
+    budget = _TextBudget()
+    metadata = nested_dict(source, "metadata")
+    slimmed = budget.pick_entries(metadata, _METADATA)
+    slimmed["annotations"] = budget.pick_entries(
+        nested_dict(metadata, "annotations"), _EVENT_ANNOTATIONS
+    )
+    return {"metadata": slimmed, **budget.pick_entries(source, _EVENT)}
 
 
 class _TextBudget:
@@ -315,4 +337,14 @@ def _build_slim_object(decoded: Any) -> SlimObject:
     return slimmed
 
 
+class _EventDecoder:
+    """Decode an event's bytes; a long one to the result of `slim_event`."""
+
+    def decode(self, raw: msgspec.Raw | bytes) -> Object:
+        data = bytes(raw)
+        event = _any_decoder.decode(data)
+        return event if len(data) <= _LONGEST else slim_event(event)
+
+
+EVENT_DECODER = cast("msgspec.json.Decoder[Object]", _EventDecoder())
 SLIMMING_DECODER = cast("msgspec.json.Decoder[Object]", _SlimmingDecoder())

@@ -29,7 +29,9 @@ PAGE_SIZE = 500
 SHRINKAGE = 8
 """By what the number of objects is divided after a page that was too large."""
 MAX_PAGES = 2_000
-"""Pages of one list: a million objects. Nobody has as many, so a list that goes on is broken."""
+"""Pages of one list: a million objects, or 128 GiB. Nobody has as many, so a list that goes on is
+broken.
+"""
 MAX_RESTARTS = 3
 """How often a list begins anew because it took longer than the server remembers."""
 LOG_SILENCE = 300.0
@@ -138,18 +140,42 @@ def list_page(
     decoder: Decoder[Any] = OBJECT_DECODER,
 ) -> Page[Any]:
     """Return one page of at most `limit` objects. Raises Expired when the server has forgotten that
-    list.
+    list, and TooLarge for one object that is.
 
     `token` is that of the page before. A page may be short, or empty, and still have a token.
     Objects of a list carry no apiVersion and kind if they are built in.
     """
-    query = [*_build_selectors(labels, fields), ("limit", limit)]
-    if token:
-        query.append(("continue", token))
-    return frames.parse_page(
-        client.send("GET", resource.path(namespace), query=query, cancellation=cancellation),
-        decoder,
-    )
+    path, selectors = resource.path(namespace), _build_selectors(labels, fields)
+    page, _ = _fetch_page(client, path, selectors, limit, token, cancellation, decoder)
+    return page
+
+
+def _fetch_page(
+    client: Client,
+    path: str,
+    selectors: Query,
+    size: int,
+    token: str,
+    cancellation: Cancellation | None,
+    decoder: Decoder[Any],
+) -> tuple[Page[Any], int]:
+    """Return a page of at most `size` objects, and how many it was asked for with.
+
+    A page that is too large is asked for again with fewer objects, so that whoever makes large ones
+    keeps nobody from the others. Raises as `list_page`.
+    """
+    while True:
+        query: list[tuple[str, str | int | bool]] = [*selectors, ("limit", size)]
+        if token:
+            query.append(("continue", token))
+        try:
+            body = client.send("GET", path, query=query, cancellation=cancellation)
+        except TooLarge:
+            if size == 1:
+                raise
+            size = max(1, size // SHRINKAGE)
+        else:
+            return frames.parse_page(body, decoder), size
 
 
 @overload
@@ -193,30 +219,13 @@ def list_all(
 
     When the server forgets the list in between, either `go on` with the token that it offers (later
     pages are then not `consistent`) or `restart` (the next page is `first` again: drop what came
-    before). Raises Expired after MAX_RESTARTS times.
-
-    A page that is too large is asked for again with fewer objects, so that whoever makes large ones
-    keeps nobody from the others. Raises TooLarge for one object that is.
+    before). Raises Expired after MAX_RESTARTS times, and TooLarge as `list_page`.
     """
+    path, selectors = resource.path(namespace), _build_selectors(labels, fields)
     token, first, consistent, restarts, size = "", True, True, 0, limit
     for _ in range(MAX_PAGES):
         try:
-            page = list_page(
-                client,
-                resource,
-                namespace=namespace,
-                labels=labels,
-                fields=fields,
-                limit=size,
-                token=token,
-                cancellation=cancellation,
-                decoder=decoder,
-            )
-        except TooLarge:
-            if size == 1:
-                raise
-            size = max(1, size // SHRINKAGE)
-            continue
+            page, size = _fetch_page(client, path, selectors, size, token, cancellation, decoder)
         except Expired as error:
             restarts += 1
             if restarts > MAX_RESTARTS:

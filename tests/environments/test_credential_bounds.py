@@ -1,5 +1,6 @@
 """A credential that cannot reach its clusters is refused where it is typed, and says why."""
 
+import json
 from typing import Any
 
 import pytest
@@ -156,6 +157,24 @@ def test_the_secrets_of_a_scope_have_so_many_bytes_and_no_more(cast: Cast) -> No
     assert change(first, {"spec": {"keyValuePairs": full[:1]}})[0] == 202
     assert change(first, {"spec": {"keyValuePairs": full}})[0] == 202
     assert create("small", mine, full[:1])[0] == 202
+
+
+def test_a_secret_of_a_scope_that_is_too_full_can_be_renewed(cast: Cast) -> None:
+    """A release that did not bound the scope has filled it."""
+    full = json.dumps({"key": "x" * MAX_SECRET_BYTES})
+    made = create_generic(cast, ("token", "x" * 5_000))[1]
+    Credential.objects.bulk_create(
+        Credential(name=f"full-{number}", kind="generic", secret=full, project=cast.team_b)
+        for number in range(5)
+    )
+
+    def renew(length: int) -> int:
+        pairs = [{"key": "token", "value": "y" * length}]
+        address = f"{GENERIC.api}/{made['meta']['id']}"
+        status, _ = Api(cast.mallory)("patch", address, {"spec": {"keyValuePairs": pairs}})
+        return status
+
+    assert [renew(5_000), renew(4_000), renew(5_000)] == [202, 202, 400]
 
 
 def test_what_a_project_has_keeps_nobody_from_making_one_for_all(cast: Cast) -> None:

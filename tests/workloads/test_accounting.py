@@ -15,6 +15,7 @@ from tests.cast import Cast
 from tests.workloads.ledger_clock import SetClock, account_until, at_noon, clock, load_minutes
 from tests.workloads.ledger_rows import a_gpu_pod, an_entry, build_moment, record_figures, use_gpus
 from tests.workloads.table_rows import NOON, a_workload
+from workloads.ledger_models import MOST_AMOUNT
 from workloads.models import LedgerBookmark, LedgerEntry, LedgerLoss, Pod, RankDelivery, Workload
 from workloads.tasks import accounting, ledger_losses
 from workloads.tasks.accounting import account_gpu_hours, account_span, get_lag
@@ -128,6 +129,17 @@ def test_counters_of_any_span_do_not_stop_the_ledger(
     account_until(at_noon, 5)
     assert load_minutes(workload_name="train1") == {"unknown": 5}
     assert load_minutes(workload_name=name) == {"waiting": 2, "useful": 2, "unknown": 1}
+
+
+def test_absurd_requests_do_not_stop_the_ledger(cast: Cast, at_noon: SetClock) -> None:
+    """Rows have them from before the GPUs of a pod were bounded."""
+    greedy = a_workload(cast.team_a, "greedy")
+    for index in range(200):
+        a_gpu_pod(greedy, index, gpus="100000000")
+    a_gpu_pod(a_workload(cast.team_a))
+    account_until(at_noon, 10)
+    assert load_minutes(workload_name="train1") == {"unknown": 10}
+    assert LedgerEntry.objects.get(workload_name="greedy").unknown == MOST_AMOUNT
 
 
 def test_a_cluster_whose_ledger_fails_does_not_stop_those_of_others(

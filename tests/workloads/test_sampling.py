@@ -50,6 +50,15 @@ def test_a_project_that_holds_nothing_has_nothing_idle(cast: Cast) -> None:
     ]
 
 
+def test_absurd_numbers_of_one_project_stop_no_sample(cast: Cast) -> None:
+    for number in range(11):
+        a_workload(cast.team_a, f"absurd-{number}", gpus_allocated="100000000")
+    a_workload(cast.team_b, "modest", gpus_allocated="1")
+    sample()
+    assert load_sample(cast).gpus_allocated == 100_000_000
+    assert Sample.objects.get(project=cast.team_b).gpus_allocated == 1
+
+
 def test_a_moment_is_written_down_once(cast: Cast, at_noon: None) -> None:
     sample()
     a_workload(cast.team_a, gpus_allocated="2")

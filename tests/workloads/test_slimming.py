@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.workloads import objects
 from workloads.kube_objects import clean_text
 from workloads.pod_views import build_pod_view
-from workloads.slimming import MOST_TEXT, SLIMMING_DECODER, slim_object
+from workloads.slimming import EVENT_DECODER, MOST_TEXT, SLIMMING_DECODER, slim_object
 from workloads.status_rules import count_requested_pods
 
 TEXT = st.text(max_size=6) | st.sampled_from(["a\x00b", "x" * 4097, "\U0001f600", "\u202e"])
@@ -197,3 +197,27 @@ def test_of_a_trainjob_the_nodes_and_how_its_jobs_stand_are_kept() -> None:
     assert count_requested_pods(kept) == 4
     assert kept["status"] == status
     assert kept["spec"] == {"trainer": {"numNodes": 4}, "runtimeRef": {"name": "torch"}}
+
+
+def test_an_event_of_any_size_keeps_what_is_read_within_bounds() -> None:
+    event: dict[str, Any] = {
+        "metadata": {
+            "name": "e",
+            "namespace": "team",
+            "uid": "u",
+            "annotations": {"evictor-action-type": "preempt", "more": "x" * 200_000},
+        },
+        "involvedObject": {"kind": "Pod", "name": "p", "namespace": "team", "uid": "v"},
+        "reason": "Evict",
+        "message": "m" * 1_000_000,
+        "count": 3,
+        "unread": "x" * 300_000,
+    }
+    kept = EVENT_DECODER.decode(json.dumps(event).encode())
+    assert len(json.dumps(kept)) < 2 * MOST_TEXT
+    assert kept["metadata"]["annotations"] == {"evictor-action-type": "preempt"}
+    assert (kept["involvedObject"], kept["count"]) == (event["involvedObject"], 3)
+    assert event["message"].startswith(kept["message"])
+    short = event | {"message": "m", "unread": "x"}
+    short["metadata"] = event["metadata"] | {"annotations": {}}
+    assert EVENT_DECODER.decode(json.dumps(short).encode()) == short

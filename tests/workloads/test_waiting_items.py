@@ -32,8 +32,9 @@ from workloads.following.sources import (
 from workloads.following.waiting_items import WaitingItems
 from workloads.journal import Observation, WorkloadNames, workload_names
 from workloads.models import Event, Pod, Position, Workload
+from workloads.slimming import EVENT_DECODER
 
-POD, EVENT = Source("pod", PODS), Source("event", EVENTS, is_slimmed=False)
+POD, EVENT = Source("pod", PODS), Source("event", EVENTS, decoder=EVENT_DECODER)
 STORM = 5000
 ENDED = threading.Event()
 ENDED.set()

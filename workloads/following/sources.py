@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
 from django.utils import timezone
 
 from clusters.capabilities import Capabilities
@@ -15,13 +16,13 @@ from clusters.job_kinds import list_served_kinds
 from clusters.kube import watch
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError
-from clusters.kube.frames import OBJECT_DECODER, UnreadableObject
+from clusters.kube.frames import UnreadableObject
 from clusters.kube.resources import EVENTS, PODGROUPS, PODS, Resource
 from workloads import journal
 from workloads.journal import Kind, Observation
 from workloads.kube_objects import Object
 from workloads.manifests import build_selector
-from workloads.slimming import SLIMMING_DECODER
+from workloads.slimming import EVENT_DECODER, SLIMMING_DECODER
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class Source:
     resource: Resource
     labels: str = ""
     job_kind: str = ""
-    is_slimmed: bool = True
+    decoder: "msgspec.json.Decoder[Object]" = SLIMMING_DECODER
 
 
 def list_sources(capabilities: Capabilities) -> Sequence[Source]:
@@ -58,7 +59,7 @@ def list_sources(capabilities: Capabilities) -> Sequence[Source]:
         *jobs,
         *groups,
         Source("pod", PODS, build_selector()),
-        Source("event", EVENTS, is_slimmed=False),
+        Source("event", EVENTS, decoder=EVENT_DECODER),
     ]
 
 
@@ -127,7 +128,6 @@ def watch_source(
     """Yield the items of a source until `stop` is set, with a Heartbeat now and then. Raises
     Unauthorized.
     """
-    decoder = SLIMMING_DECODER if source.is_slimmed else OBJECT_DECODER
     started_at = timezone.now()
     job_kinds = (source.job_kind,) if source.job_kind else ()
     listing = journal.Listing(cluster_id, source.kind, known_before=())
@@ -137,7 +137,7 @@ def watch_source(
         source.resource,
         stop=stop,
         labels=source.labels,
-        decoder=decoder,
+        decoder=source.decoder,
         timings=patience,
         parts=True,
         page=PAGE_SIZE,

@@ -29,6 +29,10 @@ from workloads.pod_views import build_pod_view
 from workloads.states import RESTING, Status
 
 MOST_UNITS = Decimal(10**8)
+MOST_UNITS_OF_POD = Decimal(10**4)
+"""GPUs or cores of one pod: more than any machine has, so that sums over pods that ask for absurd
+numbers, and over time, stay within their columns.
+"""
 MOST_BYTES = 1 << 53
 _MAX_INT = (1 << 31) - 1
 _POD_DEFAULTS = {field.attname: field.get_default() for field in Pod._meta.concrete_fields}
@@ -211,8 +215,8 @@ def fill_pod_row(row: Pod, data: Object, clock_lead: timedelta = timedelta(0)) -
     row.standing = find_standing(pod).value
     row.is_preempted = pod.preempted
     row.node = clean_text(pod.node, 253)
-    row.gpus = None if pod.gpus is None else clamp_amount(pod.gpus)
-    row.cpu = clamp_amount(pod.cpu)
+    row.gpus = None if pod.gpus is None else clamp_amount(pod.gpus, MOST_UNITS_OF_POD)
+    row.cpu = clamp_amount(pod.cpu, MOST_UNITS_OF_POD)
     row.memory = clamp_bytes(pod.memory)
     row.restarts = min(_MAX_INT, max(0, pod.restarts))
     row.image = clean_text(pod.image, 512)
@@ -234,9 +238,9 @@ def fill_pod_row(row: Pod, data: Object, clock_lead: timedelta = timedelta(0)) -
     row.data = data
 
 
-def clamp_amount(amount: Decimal) -> Decimal:
+def clamp_amount(amount: Decimal, most: Decimal = MOST_UNITS) -> Decimal:
     """Return GPUs or cores as the column can hold them, whatever a pod may ask for."""
-    return min(amount, MOST_UNITS).quantize(Decimal("0.001"))
+    return min(amount, most).quantize(Decimal("0.001"))
 
 
 def clamp_bytes(amount: Decimal | int) -> int:

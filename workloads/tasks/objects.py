@@ -25,6 +25,7 @@ from workloads.kube_objects import (
     nested_list,
 )
 from workloads.models import Desired, Pod, Workload
+from workloads.slimming import SLIMMING_DECODER
 from workloads.specs import NewClaim
 from workloads.tasks.retrying import RetryLater
 
@@ -130,9 +131,13 @@ def fetch_objects(client: Client, resource: Resource, workload: Workload) -> lis
         resource,
         namespace=namespace_of(workload),
         labels=manifests.build_selector(str(workload.pk)),
+        # Anybody may put the label on many large objects.
+        decoder=SLIMMING_DECODER,
     ):
-        # A listing whose continue token expired (410) begins anew: earlier pages do not count.
-        objects = [*page.items] if page.first else [*objects, *page.items]
+        if page.first:
+            # A listing whose continue token expired (410) begins anew: earlier pages do not count.
+            objects = []
+        objects += page.items
     return objects
 
 

@@ -29,7 +29,7 @@ from console.chunks import split_chunks
 from workloads import journal, manifests
 from workloads.kube_objects import Object, nested_dict
 from workloads.models import Desired, Workload
-from workloads.slimming import SLIMMING_DECODER
+from workloads.slimming import EVENT_DECODER, SLIMMING_DECODER
 from workloads.states import TERMINAL
 from workloads.tasks import objects
 from workloads.tasks.teardown import (
@@ -187,7 +187,9 @@ class _Poll:
         allowances = journal.EventAllowances(self._cluster.pk, names)
         left_out: Counter[journal.Subject] = Counter()
         try:
-            for page in calls.list_all(self._client, EVENTS, expired="go on"):
+            for page in calls.list_all(
+                self._client, EVENTS, expired="go on", decoder=EVENT_DECODER
+            ):
                 names.refresh()
                 events = [each for each in page.items if names.find_workload(each)]
                 kept_events, refused = allowances.select_events(events)

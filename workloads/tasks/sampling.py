@@ -26,6 +26,8 @@ MAX_MOMENTS = 5000
 """Moments that one run forgets at most."""
 
 _ZERO = Decimal(0)
+_MOST_GPUS = Decimal(10**8)
+"""What the column can hold, whatever workloads may ask for together."""
 
 
 def round_to_sample_time(now: datetime, seconds: int) -> datetime:
@@ -117,7 +119,7 @@ def _build_sample(
     idle: utilisation.IdleGpus,
     used: utilisation.UsedGpus | None,
 ) -> Sample:
-    allocated = sum((gpus for _, gpus in usage.values()), _ZERO)
+    allocated = min(_MOST_GPUS, sum((gpus for _, gpus in usage.values()), _ZERO))
     # Nothing is idle or used where nothing is held; what is held and has no figures is unknown.
     idle_gpus = idle.projects.get(pk) if allocated else _ZERO
     used_gpus = None if allocated else _ZERO
