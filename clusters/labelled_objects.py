@@ -31,11 +31,10 @@ def fetch_summaries(
     summarize: Callable[[Object], T | None],
     fields: str = "",
 ) -> dict[ObjectKey, T] | None:
-    """Return what `summarize` makes of each object with these labels and fields, without those of
-    which it makes None.
+    """Return what `summarize` makes of each object with these labels and fields.
 
-    One page of objects is in memory at a time. Returns None where they may not be listed. Raises
-    NotServed.
+    Objects of which it makes None are left out, and one page of objects is in memory at a time.
+    Returns None where they may not be listed. Raises NotServed.
     """
     summaries: dict[ObjectKey, T] = {}
     try:

@@ -22,8 +22,10 @@ PROJECTS_AT_ONCE = 25
 
 
 def find_wrong_secrets(client: Client, projects: Iterable[Project], installation: str) -> set[int]:
-    """Return the ids of the projects whose Secrets, or whose pods' service account, are not as
-    their credentials ask for; none where either may not be listed.
+    """Return the ids of the projects whose Secrets are not as their credentials ask for.
+
+    The service account that names those for images counts, too. Returns none where Secrets or
+    service accounts may not be listed.
     """
     secrets = fetch_summaries(client, SECRETS, PROJECT_LABEL, summarize_credential_secret)
     accounts = fetch_summaries(
