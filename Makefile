@@ -14,8 +14,10 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 # What works on the database, without what holds views against tables; the rest of the suite would do the same again on another one.
 ON_A_DATABASE := tests/console tests/projects tests/clusters tests/environments tests/workloads tests/api tests/deploy/test_backup.py \
   --ignore-glob 'tests/console/test_permission_*' --ignore-glob 'tests/console/test_security_pages*' --only-with-database
-# Of a test with many cases these ask that database alike: CASES=1000 takes all of them.
-CASES ?= 4
+# Of a test with many cases so many ask that database, for most ask it alike: CASES=1000 takes all of them.
+CASES ?= 1
+# Of the sweeps over all pages and addresses one part of three, the next one at each commit.
+PART ?= commit
 
 # Processes by the dozen start in `make up`, and by the thousand in tests: without bytecode that is kept, each would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -26,7 +28,7 @@ up: $(VENV)/.runtime
 	@exec $(BIN)/python -m console up
 
 test: $(VENV)/.development
-	$(PYTEST)
+	$(PYTEST) --part $(PART)
 
 # The embedded cluster alone, as a package of its own.
 test-localkube: $(VENV)/.development
@@ -37,6 +39,7 @@ test-database: $(VENV)/.development
 	$(PYTEST) $(ON_A_DATABASE) --cases $(CASES)
 
 test-long: $(VENV)/.development
+	$(PYTEST) -m "sweep and not long"
 	$(BIN)/python -m pytest -n 0 -m long --timeout 3600
 
 # Real runs of every framework on an embedded cluster. They have an environment of their own: it takes a minute and 3 GB.

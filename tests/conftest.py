@@ -5,8 +5,10 @@ fixtures live beside their tests.
 import gc
 import os
 import secrets
+import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -18,7 +20,7 @@ from pytest_django import DjangoDbBlocker
 
 from clusters import connections
 from tests.cast import Cast, make_cast
-from tests.cluster import LocalKube
+from tests.cluster import ROOT, LocalKube
 from tests.migrated import copy_database
 
 # No test depends on time, and fixtures of these tests are made to be used again. Whether examples
@@ -41,6 +43,10 @@ FIRST = (
 shares a browser stays together.
 """
 
+PARTS = 3
+"""Parts of a sweep over all pages or addresses."""
+AT_COMMIT = "commit"
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
@@ -58,6 +64,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--cases", type=int, help="of a test with more cases, only so many, spread over all of them"
     )
+    parser.addoption(
+        "--part",
+        choices=[AT_COMMIT, *map(str, range(1, PARTS + 1))],
+        help=f"of each sweep one of {PARTS} parts, or at each commit the next one",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -66,6 +77,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = [item for item in kept if _uses_database(item)]
     if cases := config.getoption("--cases"):
         kept = choose_cases(kept, cases)
+    if (part := _get_part(config)) is not None:
+        kept = choose_part(kept, part)
     if kept is not items:
         wanted = set(kept)
         config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
@@ -79,6 +92,46 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if (part := _get_part(config)) is not None:
+        terminalreporter.write_line(
+            f"Of the sweeps over all pages and addresses this was part {part} of {PARTS}. "
+            f"The same again: make test PART={part}. All parts: make test-long."
+        )
+
+
+@cache
+def _count_commits() -> int:
+    """Return how many commits the project has; 0 without git, and where it is no repository."""
+    command = ["git", "rev-list", "--count", "HEAD"]
+    try:
+        return int(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+
+
+def _get_part(config: pytest.Config) -> int | None:
+    """Return the part of sweeps that runs, from 1 on; None where all do."""
+    part: str | None = config.getoption("--part")
+    if part is None:
+        return None
+    return _count_commits() % PARTS + 1 if part == AT_COMMIT else int(part)
+
+
+def choose_part(items: Sequence[pytest.Item], part: int) -> list[pytest.Item]:
+    """Return the items without the cases of sweeps that are of another part."""
+    numbers: dict[str, int] = defaultdict(int)
+    chosen = []
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        if item.get_closest_marker("sweep") is None or numbers[name] % PARTS == part - 1:
+            chosen.append(item)
+        numbers[name] += 1
+    return chosen
 
 
 def choose_cases(items: Sequence[pytest.Item], most: int) -> list[pytest.Item]:

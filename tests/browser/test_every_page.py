@@ -310,6 +310,7 @@ def test_every_address_is_visited_or_has_its_reason_not_to_be() -> None:
     assert set(VISITS) & set(UNSEEN) == set()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("at", [path for paths in VISITS.values() for path in paths] + OTHERS)
 def test_a_page_is_accessible_and_fits(
     sign_in: SignIn, page: Page, row_ids: dict[str, str], at: str

@@ -32,6 +32,7 @@ def test_the_table_names_every_address() -> None:
     assert set(TABLE) == set(EVERY)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", [name for name in ASKED if not name.startswith("api-")])
 def test_every_role_in_every_scope_is_let_in_as_the_table_says(
     permission_world: tuple[World, list[Subject]], db: None, name: str

@@ -15,6 +15,7 @@ __all__ = ["permission_world"]
 pytestmark = pytest.mark.timeout(1200)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", [name for name in ASKED if name.startswith("api-")])
 def test_every_role_in_every_scope_is_let_in_as_the_table_says(
     permission_world: tuple[World, list[Subject]], db: None, name: str

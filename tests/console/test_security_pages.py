@@ -100,6 +100,7 @@ def test_no_text_of_any_row_is_markup_on_any_page(world: World) -> None:
     assert page_count > 40, f"the text was on few pages only; {left} could not be made"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_has_the_headers_that_keep_it_safe(world: World, name: str) -> None:
     client, url = BROWSER.sign_in_as(world, world.cast.alice), world.url(name)
@@ -116,6 +117,7 @@ def test_every_page_has_the_headers_that_keep_it_safe(world: World, name: str) -
         assert answer["X-Request-ID"]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_sends_a_browser_elsewhere(world: World, name: str) -> None:
     client, url = BROWSER.sign_in_as(world, world.cast.alice), world.url(name)
@@ -144,6 +146,7 @@ def test_nothing_sends_a_browser_elsewhere(world: World, name: str) -> None:
                 assert 'href="javascript:' not in answer.content.decode()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", sorted(set(EVERY) - ASYNC - STREAMS - OPEN))
 def test_reading_changes_nothing(world: World, name: str) -> None:
     before, url = world.state(), world.url(name)
