@@ -56,6 +56,7 @@ def check_page(page: Page) -> None:
     page.set_viewport_size({"width": 1280, "height": 800})
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_every_step_of_a_framework_is_accessible_and_fits(
     sign_in: SignIn, site: Site, framework: str
