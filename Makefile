@@ -14,9 +14,10 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 # What works on the database, without what holds views against tables; the rest of the suite would do the same again on another one.
 ON_A_DATABASE := tests/console tests/projects tests/clusters tests/environments tests/workloads tests/api tests/deploy/test_backup.py \
   --ignore-glob 'tests/console/test_permission_*' --ignore-glob 'tests/console/test_security_pages*' --only-with-database
-# Of a test with many cases so many ask that database, for most ask it alike: CASES=1000 takes all of them.
+# Of a test with many cases so many ask that database, for most of them ask alike: CASES=1000 takes all.
 CASES ?= 1
-# Of the sweeps over all pages and addresses one part of three, the next one at each commit.
+# Of the sweeps over all pages and addresses, and of the files that ask another database, one part of three: the next one at each commit.
+# PART=2 takes that one, PART=all takes all.
 PART ?= commit
 
 # Processes by the dozen start in `make up`, and by the thousand in tests: without bytecode that is kept, each would compile all it imports.
@@ -36,7 +37,7 @@ test-localkube: $(VENV)/.development
 
 # On the database that MUSTER_DATABASE_URL names, which may create others beside it.
 test-database: $(VENV)/.development
-	$(PYTEST) $(ON_A_DATABASE) --cases $(CASES)
+	$(PYTEST) $(ON_A_DATABASE) --cases $(CASES) --part $(PART)
 
 test-long: $(VENV)/.development
 	$(PYTEST) -m "sweep and not long"

@@ -44,8 +44,8 @@ shares a browser stays together.
 """
 
 PARTS = 3
-"""Parts of a sweep over all pages or addresses."""
-AT_COMMIT = "commit"
+"""Parts of a sweep over all pages or addresses, and of the files that ask another database."""
+AT_COMMIT, ALL_PARTS = "commit", "all"
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -59,26 +59,30 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--only-with-database", action="store_true", help="leave out the tests that use no database"
+        "--only-with-database",
+        action="store_true",
+        help="leave out the tests that use no database; `--part` is of the files then",
     )
     parser.addoption(
         "--cases", type=int, help="of a test with more cases, only so many, spread over all of them"
     )
     parser.addoption(
         "--part",
-        choices=[AT_COMMIT, *map(str, range(1, PARTS + 1))],
-        help=f"of each sweep one of {PARTS} parts, or at each commit the next one",
+        choices=[ALL_PARTS, AT_COMMIT, *map(str, range(1, PARTS + 1))],
+        default=ALL_PARTS,
+        help=f"of each sweep one of {PARTS} parts, all, or at each commit the next one",
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     kept = items
-    if config.getoption("--only-with-database"):
+    part, only_with_database = _get_part(config), config.getoption("--only-with-database")
+    if only_with_database:
         kept = [item for item in kept if _uses_database(item)]
     if cases := config.getoption("--cases"):
         kept = choose_cases(kept, cases)
-    if (part := _get_part(config)) is not None:
-        kept = choose_part(kept, part)
+    if part is not None:
+        kept = choose_files(kept, part) if only_with_database else choose_part(kept, part)
     if kept is not items:
         wanted = set(kept)
         config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
@@ -98,9 +102,14 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     if (part := _get_part(config)) is not None:
+        what = (
+            "files"
+            if config.getoption("--only-with-database")
+            else "sweeps over all pages and addresses"
+        )
         terminalreporter.write_line(
-            f"Of the sweeps over all pages and addresses this was part {part} of {PARTS}. "
-            f"The same again: make test PART={part}. All parts: make test-long."
+            f"Of the {what} this was part {part} of {PARTS}. The same again: PART={part}; all of "
+            "them: PART=all."
         )
 
 
@@ -116,10 +125,10 @@ def _count_commits() -> int:
 
 def _get_part(config: pytest.Config) -> int | None:
     """Return the part of sweeps that runs, from 1 on; None where all do."""
-    part: str | None = config.getoption("--part")
-    if part is None:
-        return None
-    return _count_commits() % PARTS + 1 if part == AT_COMMIT else int(part)
+    part: str = config.getoption("--part")
+    if part == AT_COMMIT:
+        return _count_commits() % PARTS + 1
+    return None if part == ALL_PARTS else int(part)
 
 
 def choose_part(items: Sequence[pytest.Item], part: int) -> list[pytest.Item]:
@@ -132,6 +141,13 @@ def choose_part(items: Sequence[pytest.Item], part: int) -> list[pytest.Item]:
             chosen.append(item)
         numbers[name] += 1
     return chosen
+
+
+def choose_files(items: Sequence[pytest.Item], part: int) -> list[pytest.Item]:
+    """Return the items of every third file, from the file of this part on."""
+    files = sorted({item.path for item in items})
+    chosen = set(files[part - 1 :: PARTS])
+    return [item for item in items if item.path in chosen]
 
 
 def choose_cases(items: Sequence[pytest.Item], most: int) -> list[pytest.Item]:
