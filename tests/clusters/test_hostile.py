@@ -89,9 +89,9 @@ def a_nasty_script(*there: Object) -> ClusterScript:
     lists = {
         "nodes": list(there),
         "pods": pods,
-        "storageclasses": build_items([HUGE] * 1000, provisioner=HUGE),
-        "priorityclasses": build_items(f"{number}{HUGE}" for number in range(1000)),
-        "clustertrainingruntimes": [runtime] * 1000,
+        "storageclasses": build_items([HUGE] * 400, provisioner=HUGE),
+        "priorityclasses": build_items(f"{number}{HUGE}" for number in range(400)),
+        "clustertrainingruntimes": [runtime] * 400,
     }
     served = (*USUAL, STORAGECLASSES, PRIORITYCLASSES, TRAINJOBS, CLUSTERTRAININGRUNTIMES)
     return ClusterScript(
@@ -116,7 +116,7 @@ NONSENSE: dict[str, tuple[str, Any, int]] = {
     "at-its-beginning": ("0001-01-01T00:00:00+23:59", "NaN", 10),
     "on-no-day": ("2026-02-30T00:00:00Z", [1], 10),
     "at-nothing": ("\x00", {"a": True}, 10),
-    "at-too-much": (HUGE, None, 1000),
+    "at-too-much": (HUGE, None, 150),
 }
 """Since when a node is ready, how many GPUs it has, and how often it says all else. Of the last
 kind an answer has room for one only.
