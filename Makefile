@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 # What works on the database, without what holds views against tables; the rest of the suite would do the same again on another one.
 ON_A_DATABASE := tests/console tests/projects tests/clusters tests/environments tests/workloads tests/api tests/deploy/test_backup.py \
   --ignore-glob 'tests/console/test_permission_*' --ignore-glob 'tests/console/test_security_pages*' --only-with-database
-# Of a test with many cases so many ask that database, for most of them ask alike: CASES=1000 takes all.
+# How many cases of each test ask that database, as most of them ask alike: CASES=1000 takes all.
 CASES ?= 1
 # Of the sweeps over all pages and addresses, and of the files that ask another database, one part of three: the next one at each commit.
 # PART=2 takes that one, PART=all takes all.

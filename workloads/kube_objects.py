@@ -26,6 +26,10 @@ ATTEMPT = "muster.dev/attempt"
 ROLE = "muster.dev/role"
 DATA_WORKER = "data-worker"
 """The role of pods that load what the others train on; they are no pods of the job."""
+EVICTOR_ACTION = "evictor-action-type"
+EVICTOR_NAMESPACE = "evictor-pod-group-namespace"
+EVICTOR_GROUP = "evictor-pod-group-name"
+"""Annotations of KAI's event of an eviction: what it does, and for which PodGroup."""
 WAITS_FOR_DATA = "muster.dev/waits-for-data"
 """The annotation of a job that Muster created suspended: "true" until its data is prepared, then
 "false".

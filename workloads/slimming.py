@@ -14,6 +14,9 @@ import msgspec
 from clusters.job_kinds import JOB_KINDS
 from workloads.kube_objects import (
     COMPLETION_INDEX,
+    EVICTOR_ACTION,
+    EVICTOR_GROUP,
+    EVICTOR_NAMESPACE,
     GPU_DEVICES,
     GPU_FRACTION,
     GPU_MEMORY,
@@ -104,11 +107,7 @@ _EVENT = (
     *("firstTimestamp", "lastTimestamp", "eventTime"),
     *("source", "reportingComponent", "reportingController"),
 )
-_EVENT_ANNOTATIONS = (
-    "evictor-action-type",
-    "evictor-pod-group-namespace",
-    "evictor-pod-group-name",
-)
+_EVENT_ANNOTATIONS = (EVICTOR_ACTION, EVICTOR_NAMESPACE, EVICTOR_GROUP)
 _STATUSES = {
     "conditions": ("type", "status", "reason", "message", "lastTransitionTime"),
     "containerStatuses": (_RUN := ("name", "ready", "restartCount", "state", "lastState")),

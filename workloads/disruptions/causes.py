@@ -13,7 +13,15 @@ from enum import StrEnum
 import msgspec
 
 from workloads.cluster_texts import NAME, TAKER
-from workloads.kube_objects import Object, clean_text, nested_dict, nested_list
+from workloads.kube_objects import (
+    EVICTOR_ACTION,
+    EVICTOR_GROUP,
+    EVICTOR_NAMESPACE,
+    Object,
+    clean_text,
+    nested_dict,
+    nested_list,
+)
 from workloads.pod_views import BY_SCHEDULER, DISRUPTIONS
 
 
@@ -79,13 +87,12 @@ def parse_event(event: Object) -> Cause | None:
     if event.get("reason") != EVICT:
         return None
     annotations = nested_dict(event, "metadata", "annotations")
-    action = _KAI_ACTIONS.get(str(annotations.get("evictor-action-type") or "").lower())
+    action = _KAI_ACTIONS.get(str(annotations.get(EVICTOR_ACTION) or "").lower())
     cause = _parse_text(text)
     return Cause(
         action or cause.action,
-        clean_text(annotations.get("evictor-pod-group-namespace"), 63) or cause.namespace,
-        _parse_group_name(clean_text(annotations.get("evictor-pod-group-name"), 253))
-        or cause.workload,
+        clean_text(annotations.get(EVICTOR_NAMESPACE), 63) or cause.namespace,
+        _parse_group_name(clean_text(annotations.get(EVICTOR_GROUP), 253)) or cause.workload,
         cause.pod,
         text,
     )
