@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from scheduling.node_room import MANY, NodeRoom
 from scheduling.shapes import Demand, ShapeCounts, ShapeTable
@@ -12,8 +12,7 @@ KeptPlace = tuple[PodShape, str]
 """A node on which an earlier decision kept a place for a pod of a shape."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a pod finds room."""
 
     pod: Pod
@@ -21,8 +20,7 @@ class Place:
     devices: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(NamedTuple):
     """The places of pods that were tried together; as many as there was room for."""
 
     places: Sequence[Place]
@@ -165,14 +163,15 @@ class ClusterRoom:
 
     def is_too_small(self, counts: ShapeCounts, *, at_once: bool) -> bool:
         """Return whether it is plain without a try that such pods do not fit together."""
-        if self._is_short_of_pods(sum(counts.values()), at_once=at_once):
-            return True
         if self._idle[at_once] < self._shapes.count_devices(counts):
             return True
-        return any(
-            self._list_places(self._shapes.get_demand(shape), at_once=at_once).most < count
-            for shape, count in counts.items()
-        )
+        if self._is_short_of_pods(sum(counts.values()), at_once=at_once):
+            return True
+        get_demand = self._shapes.get_demand
+        for shape, count in counts.items():
+            if self._list_places(get_demand(shape), at_once=at_once).most < count:
+                return True
+        return False
 
     def count_most_later(self, shape: PodShape, freed: Mapping[str, int]) -> int:
         """Return a number of pods of which no more find room later, with more devices free.
@@ -295,16 +294,19 @@ class ClusterRoom:
         else:
             changed = set(self._changes[places.position :])
         places.position = len(self._changes)
-        rooms, mismatches = self.rooms, demand.mismatches
+        rooms, ranks = self.rooms, places.ranks
+        mismatches, whole = demand.mismatches, demand.whole
         for index in changed:
             room = rooms[index]
-            idle = room.get_idle_count(at_once=at_once)
+            idle = room.later.devices.idle_count
+            if at_once and room.now is not room.later:
+                idle = min(idle, room.now.devices.idle_count)
             most = 0
-            if idle >= demand.whole and room.node.name not in mismatches:
+            if idle >= whole and room.node.name not in mismatches:
                 most = room.count_most(demand, at_once=at_once)
             if most:
                 places.put_node(index, _rank_room(room, demand, idle), most)
-            else:
+            elif index in ranks:
                 places.remove_node(index)
         return places
 
@@ -339,8 +341,9 @@ class ShapePlaces:
         self._most[index] = most
 
     def remove_node(self, index: int) -> None:
-        if self.ranks.pop(index, None) is not None:
-            self.most -= self._most.pop(index)
+        """Note that a node, which had room, has none any more."""
+        del self.ranks[index]
+        self.most -= self._most.pop(index)
 
 
 def _rank_room(room: NodeRoom, demand: Demand, idle: int) -> tuple[Number, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
+from typing import NamedTuple
 
 from scheduling.decision import Refusal
 from scheduling.shapes import ShapeCounts
@@ -41,6 +42,8 @@ class GangBook:
     """How many of these wait for a gate."""
     sorted_waiting: WaitingPods | None = None
     """The pods that wait, as a decision last needed them."""
+    sorted_active: Sequence[Pod] | None = None
+    """The pods that run and do not leave, as they were listed last."""
     fixed_refusal: Refusal | None = None
     """Why none of its pods can be placed, whatever room there is."""
     count_succeeded: Callable[[], int] = count_none
@@ -76,12 +79,13 @@ class GangBook:
         """Return the same gang, whose pods come and go on their own."""
         copy = GangBook(*_list_fields(self))
         copy.waiting, copy.placed = dict(self.waiting), dict(self.placed)
-        copy.promised_nodes, copy.sorted_waiting = dict(self.promised_nodes), None
+        copy.promised_nodes = dict(self.promised_nodes)
+        copy.sorted_waiting = copy.sorted_active = None
         return copy
 
     def add_pod(self, pod: Pod) -> None:
         self.remove_pod(pod.uid)
-        self.sorted_waiting = None
+        self.sorted_waiting = self.sorted_active = None
         if pod.node:
             self.placed[pod.uid] = pod
             self.leaving_count += pod.is_leaving
@@ -91,7 +95,7 @@ class GangBook:
                 self.promised_nodes[pod.uid] = pod.nominated_node
 
     def remove_pod(self, uid: str) -> None:
-        self.sorted_waiting = None
+        self.sorted_waiting = self.sorted_active = None
         self.waiting.pop(uid, None)
         self.promised_nodes.pop(uid, None)
         pod = self.placed.pop(uid, None)
@@ -100,7 +104,11 @@ class GangBook:
 
     def list_active(self) -> Sequence[Pod]:
         """Return the pods that run and do not leave, by rank."""
-        return sorted((pod for pod in self.placed.values() if not pod.is_leaving), key=rank_pod)
+        if self.sorted_active is None:
+            self.sorted_active = sorted(
+                (pod for pod in self.placed.values() if not pod.is_leaving), key=rank_pod
+            )
+        return self.sorted_active
 
     def list_core_uids(self) -> Collection[str]:
         """Return the pods that run and count as the guaranteed minimum of a semi-preemptible gang.
@@ -121,8 +129,7 @@ class GangBook:
 _list_fields = attrgetter(*(each.name for each in fields(GangBook)))
 
 
-@dataclass(frozen=True, slots=True)
-class PodSet:
+class PodSet(NamedTuple):
     """Pods that are tried together: the first of those that wait."""
 
     waiting: WaitingPods
@@ -135,8 +142,7 @@ class PodSet:
         return self.waiting.list_first(self.size) if self.single is None else [self.single]
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A gang's next pods, as the sets to try.
 
     One set of those it needs all together, or, beyond what it needs, one set for each shape.

@@ -15,7 +15,7 @@ from scheduling.gangs import SURPLUS_PODS, Candidate, GangBook, PodSet, is_stale
 from scheduling.late_victims import LateVictims
 from scheduling.minimum_runtimes import find_protection_end
 from scheduling.queues import Booking
-from scheduling.reclaim_rules import ReclaimRules
+from scheduling.reclaim_rules import Claim, GivingQueues, ReclaimRules
 from scheduling.refusals import OVER_LIMIT, PIPELINED, WITHIN_DELAY, describe_delay
 from scheduling.scheduling_pass import SchedulingPass
 from scheduling.search_bounds import USUAL_BOUNDS, SearchBounds
@@ -54,6 +54,7 @@ class GivingWay:
         self._rules = ReclaimRules(self._state.queues, scheduling.fair_shares)
         self._running = list(running)
         self._victims = VictimQueues(self._running, self._state.shapes)
+        self._giving = GivingQueues(self._state.queues, self._rules, self._list_giving())
         self._givers: set[str] = set()
         """Keys of the gangs that give way in this decision."""
         self._moved: set[str] = set()
@@ -61,8 +62,6 @@ class GivingWay:
         self._delayed: list[Candidate] = []
         """Candidates that may not take from others yet."""
         has_leaving = self._state.room.has_leaving or self._state.queues.has_leaving()
-        self._over_quota: Sequence[str] | None = None
-        """The queues that are over their quota; None when that has to be found anew."""
         self._departures = int(has_leaving)
         """How often others have given way, those before this decision together once."""
         self._fitted: dict[str, int] = {}
@@ -215,7 +214,6 @@ class GivingWay:
                 else:
                     is_served = yield from self._search(action, following, pods)
                 if is_served:
-                    self._over_quota = None
                     break
             if not is_served:
                 self._pass.refused.append(following)
@@ -247,6 +245,7 @@ class GivingWay:
         plan = EvictionPlan(self._state)
         version = self._state.room.version
         most = self._bounds.find_most(action, self._vain_steps)
+        device_count = self._state.shapes.count_devices(pods.counts)
         for unit in self._choose_units(action, candidate.gang, wanted):
             yield
             if plan.pod_count + len(unit.pods) > most:
@@ -254,6 +253,8 @@ class GivingWay:
                 self._vain_steps += 1
                 break
             plan.add_unit(unit)
+            if self._state.room.idle_later < device_count:
+                continue
             fit = self._fit_all(action, candidate, pods, plan)
             if fit is not None:
                 return plan, fit
@@ -359,32 +360,20 @@ class GivingWay:
 
     def _choose_reclaimed(self, taker: GangBook, wanted: Amounts) -> Iterator[VictimUnit]:
         """Take from the queue that is furthest over what it may keep, as long as it is."""
-        claim = self._rules.build_claim(taker.queue, wanted)
-        sources = {
-            queue: self._iterate_units(Action.RECLAIM, taker, queue)
-            for queue in self._list_over_quota()
-            if queue != taker.queue
-        }
+        claim = Claim(self._giving, taker.queue, wanted)
+        sources: dict[str, Iterator[VictimUnit]] = {}
+        exhausted: set[str] = set()
         # Chosen anew each time: what siblings give may bring the taker's department within its own
         # bounds.
-        while (chosen := claim.choose_giver(sources)) is not None:
+        while (chosen := claim.choose_giver(exhausted)) is not None:
+            if chosen not in sources:
+                sources[chosen] = self._iterate_units(Action.RECLAIM, taker, chosen)
             unit = next(sources[chosen], None)
             if unit is None:
-                del sources[chosen]
+                exhausted.add(chosen)
             else:
                 yield unit
                 claim.note_given(chosen)
-
-    def _list_over_quota(self) -> Sequence[str]:
-        """Return the queues that may give something.
-
-        What is within its quota does not come over it while others give.
-        """
-        if self._over_quota is None:
-            self._over_quota = [
-                queue for queue in self._list_giving() if self._rules.is_over_quota(queue)
-            ]
-        return self._over_quota
 
     def _list_giving(self) -> Sequence[str]:
         """Return the queues in which something runs that others may take or move.

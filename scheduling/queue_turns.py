@@ -37,6 +37,8 @@ class QueueTurns:
         """
         self._firsts: dict[str, str] = {}
         """The leaf whose turn it is below each queue."""
+        self._turns: dict[str, tuple[int, Amounts, Turn]] = {}
+        """By queue: the changes of its usage, what its next work wants, and its turn by these."""
 
     def fill(self, candidates: Iterable[Candidate]) -> None:
         """Take over all candidates, whose queues can all be used."""
@@ -121,9 +123,19 @@ class QueueTurns:
             self._firsts.pop(name, None)
             return
         _, candidate, charges = self._heaps[first][0]
-        turn = self._queues.compute_turn(queue, charges, self._fair_shares.get(name, {}))
-        siblings[name] = turn, candidate.gang.created_at, name
+        siblings[name] = self._find_turn(queue, charges), candidate.gang.created_at, name
         self._firsts[name] = first
+
+    def _find_turn(self, queue: Queue, charges: Amounts) -> Turn:
+        """Return the turn of a queue, as it was computed last if nothing has changed since."""
+        name = queue.name
+        changes = self._queues.usage(name).changes
+        known = self._turns.get(name)
+        if known is not None and known[0] == changes and known[1] == charges:
+            return known[2]
+        turn = self._queues.compute_turn(queue, charges, self._fair_shares.get(name, {}))
+        self._turns[name] = changes, charges, turn
+        return turn
 
     def _refresh_root(self) -> None:
         first = self._find_first("")
@@ -138,7 +150,7 @@ class QueueTurns:
         if heap is not None:
             return name if heap else None
         keys = self._keys.get(name)
-        return self._firsts[min(keys, key=keys.__getitem__)] if keys else None
+        return self._firsts[min(keys.values())[-1]] if keys else None
 
 
 def list_deciding(entries: Iterable[Entry], kept_keys: Collection[str]) -> Iterator[Entry]:

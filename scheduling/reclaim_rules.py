@@ -5,9 +5,9 @@ root part. Below that, unlike with KAI, no queue gives anything that is within i
 if the one above it is over.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import Enum
+from typing import NamedTuple
 
 from scheduling.amounts import compute_ratio
 from scheduling.queues import Queues, Shares
@@ -19,9 +19,10 @@ FindBound = Callable[[Queue, str], Number | None]
 Rank = tuple[float, ...]
 """How early a queue gives: the largest first."""
 
+RankedQueue = tuple[Rank, str]
 
-@dataclass(frozen=True, slots=True)
-class Parting:
+
+class Parting(NamedTuple):
     """The queues of two leaves up to the level where they are siblings, the leaves first."""
 
     takers: Sequence[Queue]
@@ -30,8 +31,7 @@ class Parting:
     """Whether there are queues above both."""
 
 
-@dataclass(frozen=True, slots=True)
-class Excess:
+class Excess(NamedTuple):
     """How many times a queue uses its bounds, in the resource that is worst; 0 within them."""
 
     over_quota: float
@@ -53,9 +53,6 @@ class ReclaimRules:
         """Return whether a queue stays within its quota or fair share, with what it wants."""
         leaf = self._queues.get_chain(queue)[0]
         return self.stays_within(leaf, wanted, self.find_allocatable)
-
-    def build_claim(self, taker: str, wanted: Amounts) -> "Claim":
-        return Claim(self, taker, wanted)
 
     def judge_grounds(self, taker: str, wanted: Amounts) -> "tuple[Ground, ...]":
         """Return why a queue may take, by how many of its own queues are below where ways part."""
@@ -99,6 +96,20 @@ class ReclaimRules:
             cache_entry = self._excesses[queue.name] = usage.changes, excess
         return cache_entry[1]
 
+    def compute_rank(self, givers: Sequence[Queue], *, within_quota: bool) -> Rank | None:
+        """Return how early a leaf gives, the largest first; None where it may keep all it has.
+
+        `givers` are the leaf and those above it that have to be over their bounds as well; over
+        their quotas where the taker stays `within_quota`.
+        """
+        rank: list[float] = []
+        for queue in reversed(givers):
+            excess = self.find_excess(queue)
+            if not (excess.over_quota if within_quota else excess.over_kept):
+                return None
+            rank += [excess.over_kept, -queue.priority, excess.over_quota]
+        return tuple(rank)
+
     def stays_within(self, queue: Queue, wanted: Amounts, find_bound: FindBound) -> bool:
         used = self._queues.usage(queue.name).allocated
         for resource in self._queues.list_shared(queue):
@@ -132,76 +143,109 @@ class ReclaimRules:
         return excess
 
 
+class GivingQueues:
+    """The leaf queues that may give something in a decision."""
+
+    def __init__(self, queues: Queues, rules: ReclaimRules, leaves: Iterable[str]) -> None:
+        self._queues = queues
+        self.rules = rules
+        self._chains: dict[str, list[Sequence[Queue]]] = {}
+        """By each queue: the leaves below it or itself, each with those above it up to that one."""
+        self._firsts: dict[tuple[str, bool], tuple[int, RankedQueue | None]] = {}
+        """The number of changes of a queue's usage, and who of those below it gives first."""
+        for leaf in leaves:
+            chain = queues.get_chain(leaf)
+            for count, queue in enumerate(chain, 1):
+                self._chains.setdefault(queue.name, []).append(chain[:count])
+
+    def list_tops(self, taker: str) -> Sequence[tuple[int, str]]:
+        """Return the queues in or below which somebody may give to a taker.
+
+        They are beside one of the taker's own queues, whose index is with each.
+        """
+        return [
+            (index, name)
+            for index, own in enumerate(self._queues.get_chain(taker))
+            for name in self._queues.list_children(own.parent)
+            if name != own.name and name in self._chains
+        ]
+
+    def find_first(self, top: str, *, within_quota: bool) -> RankedQueue | None:
+        """Return who gives first of the leaves below a queue, None where nobody does."""
+        # What changes below a queue changes its own usage.
+        changes = self._queues.usage(top).changes
+        cache_entry = self._firsts.get((top, within_quota))
+        if cache_entry is None or cache_entry[0] != changes:
+            first = max(self.rank_leaves(top, within_quota=within_quota), default=None)
+            cache_entry = self._firsts[top, within_quota] = changes, first
+        return cache_entry[1]
+
+    def rank_leaves(self, top: str, *, within_quota: bool) -> Iterator[RankedQueue]:
+        """Yield the leaves below a queue that may give, each with how early it gives."""
+        for chain in self._chains[top]:
+            rank = self.rules.compute_rank(chain, within_quota=within_quota)
+            if rank is not None:
+                yield rank, chain[0].name
+
+
 class Claim:
     """What a queue may take from others for certain work."""
 
-    def __init__(self, rules: ReclaimRules, taker: str, wanted: Amounts) -> None:
-        self._rules = rules
+    def __init__(self, giving: GivingQueues, taker: str, wanted: Amounts) -> None:
+        self._giving = giving
         self._taker = taker
         self._wanted = wanted
-        self._grounds = rules.judge_grounds(taker, wanted)
-        self._ranks: dict[str, Rank | None] = {}
-        """How early each queue gives, as long as nothing has changed for it."""
+        self._grounds = giving.rules.judge_grounds(taker, wanted)
+        self._tops = giving.list_tops(taker)
         self._has_chosen = False
         """Whether a queue was chosen since something was given last."""
-        self._order: list[tuple[Rank, str]] | None = None
+        self._order: list[RankedQueue] | None = None
         """Those that may give, the next one last, from the second choice in a row on."""
 
-    def choose_giver(self, givers: Collection[str]) -> str | None:
-        """Return the queue that gives next, as all are now; None where nothing may be taken."""
+    def choose_giver(self, exhausted: Collection[str]) -> str | None:
+        """Return the queue that gives next, as all are now; None where nothing may be taken.
+
+        Nothing is left in those that are `exhausted`.
+        """
         if self._order is None:
-            ranked = self._rank_givers(givers)
             if not self._has_chosen:
                 self._has_chosen = True
-                return max(ranked, default=((), None))[1]
+                return self._find_first(exhausted)
             # The chosen one had nothing to give, and so it may go on, through all of them.
-            self._order = sorted(ranked)
-        while self._order and self._order[-1][1] not in givers:
+            self._order = sorted(self._rank_givers())
+        while self._order and self._order[-1][1] in exhausted:
             self._order.pop()
         return self._order[-1][1] if self._order else None
 
-    def _rank_givers(self, givers: Iterable[str]) -> Sequence[tuple[Rank, str]]:
-        """Return the queues that may give, each with how early it gives."""
-        ranks = self._ranks
-        ranked: list[tuple[Rank, str]] = []
-        for giver in givers:
-            if giver not in ranks:
-                ranks[giver] = self._rank_giver(giver)
-            rank = ranks[giver]
-            if rank is not None:
-                ranked.append((rank, giver))
-        return ranked
+    def _find_first(self, exhausted: Collection[str]) -> str | None:
+        firsts: list[RankedQueue] = []
+        for top, within_quota in self._list_allowed():
+            first = self._giving.find_first(top, within_quota=within_quota)
+            if first is not None and first[1] in exhausted:
+                ranked = self._giving.rank_leaves(top, within_quota=within_quota)
+                first = max((each for each in ranked if each[1] not in exhausted), default=None)
+            if first is not None:
+                firsts.append(first)
+        return max(firsts)[1] if firsts else None
+
+    def _rank_givers(self) -> Iterator[RankedQueue]:
+        """Yield the queues that may give, each with how early it gives."""
+        for top, within_quota in self._list_allowed():
+            yield from self._giving.rank_leaves(top, within_quota=within_quota)
+
+    def _list_allowed(self) -> Iterator[tuple[str, bool]]:
+        """Yield from which queues something may be taken, and whether for the taker's quota."""
+        for index, top in self._tops:
+            ground = self._grounds[index]
+            if ground is not Ground.NONE:
+                yield top, ground is Ground.QUOTA
 
     def note_given(self, giver: str) -> None:
         """Note that the usage of a queue, and of all above it, is less now."""
         self._has_chosen, self._order = False, None
-        find_parting = self._rules.find_parting
-        parting = find_parting(self._taker, giver)
-        if parting.has_common:
+        if self._giving.rules.find_parting(self._taker, giver).has_common:
             # The taker's department uses less now, too, and may be within its own bounds.
-            before = self._grounds
-            self._grounds = self._rules.judge_grounds(self._taker, self._wanted)
-            if self._grounds != before:
-                self._ranks.clear()
-                return
-        top = parting.givers[-1]
-        for other in list(self._ranks):
-            if find_parting(self._taker, other).givers[-1] is top:
-                del self._ranks[other]
-
-    def _rank_giver(self, giver: str) -> Rank | None:
-        """Return how early a queue gives, the largest first; None where it may keep all it has."""
-        parting = self._rules.find_parting(self._taker, giver)
-        ground = self._grounds[len(parting.takers) - 1]
-        if ground is Ground.NONE:
-            return None
-        rank: list[float] = []
-        for queue in reversed(parting.givers):
-            excess = self._rules.find_excess(queue)
-            if not (excess.over_quota if ground is Ground.QUOTA else excess.over_kept):
-                return None
-            rank += [excess.over_kept, -queue.priority, excess.over_quota]
-        return tuple(rank)
+            self._grounds = self._giving.rules.judge_grounds(self._taker, self._wanted)
 
 
 class Ground(Enum):

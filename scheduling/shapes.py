@@ -113,7 +113,10 @@ class ShapeTable:
 
     def count_devices(self, counts: ShapeCounts) -> int:
         """Return how many whole devices pods take together."""
-        return sum(self.get_demand(shape).whole * count for shape, count in counts.items())
+        devices = 0
+        for shape, count in counts.items():
+            devices += self.get_demand(shape).whole * count
+        return devices
 
 
 class ShapeNames:

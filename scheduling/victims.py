@@ -6,6 +6,7 @@ queue the lower priority goes first, at one priority surplus before minimums, th
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from scheduling.gangs import GangBook
 from scheduling.shapes import ShapeTable, count_shapes
@@ -58,8 +59,7 @@ class VictimUnit:
         return self.running.gang
 
 
-@dataclass(frozen=True, slots=True)
-class VictimEntry:
+class VictimEntry(NamedTuple):
     """A gang's surplus, or its minimum, in the order in which they go."""
 
     running: RunningGang

@@ -5,7 +5,7 @@ wait, the turns of those who get nothing and decide nobody's turn. Those who giv
 and the room that others wait for is theirs at the same moment.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduling.cluster_room import ClusterRoom, Fit, Place
@@ -90,8 +90,8 @@ class LinePass(SchedulingPass):
         self.changes = Changes()
         self._plan = plan
         self._lines = lines
-        self._fits: dict[int, tuple[int, bool]] = {}
-        """The version of the room, and whether something may fit in, by the id of its demands."""
+        self._fits: dict[Demands, tuple[int, bool]] = {}
+        """The version of the room, and whether something may fit in, by what it wants."""
 
     def run(self, running: Sequence[GangBook]) -> Changes:
         """Place what finds a place, then let others give way to what does not."""
@@ -143,13 +143,15 @@ class LinePass(SchedulingPass):
 
         Until nobody is left for whom there may be room, or who may take it from others.
         """
-        entries, hopeful = self._list_entries(takers)
+        queues = list(self._list_queues())
+        hopeful = self._count_hopeful(queues)
         behind: dict[str, Iterator[GangBook]] = {}
         if not (hopeful or takers or self._plan.is_thorough):
             return
         turns = QueueTurns(self.state.queues, self.fair_shares, self._sum_candidate)
-        turns.fill_queues(entries)
+        turns.fill_queues(self._list_entries(queues, hopeful, takers))
         missing, wanting = set(takers), set(takers)
+        followers_demands: dict[str, Demands] = {}
         is_thorough = self._plan.is_thorough
         pops = placed = 0
         is_dropped = False
@@ -163,20 +165,26 @@ class LinePass(SchedulingPass):
             if placed and pops % POPS_PER_CHECK == 0:
                 # Not after each: there may be thousands of lines, and hundreds are placed.
                 placed = 0
-                hopeful = {key: each for key, each in hopeful.items() if self._may_fit_any(each)}
+                hopeful = {each: hopeful[each] for each in hopeful if self._may_fit_any(each)}
             if not (hopeful or is_thorough or is_dropped):
                 # Nothing is placed any more: others come in turn only to take from somebody.
                 turns.drop_refused(missing)
                 is_dropped = True
             missing.discard(gang.key)
-            demands = hopeful.pop(gang.key, None)
-            if demands is not None and self._place(candidate, demands):
-                for following in self._list_following(gang):
-                    turns.push(following)
-                    hopeful[following.gang.key] = self._lines.find_demands(following)
-                placed += 1
-                turns.refresh(gang.queue)
-                continue
+            demands = followers_demands.pop(gang.key, None) or self._lines.find_head_demands(gang)
+            if demands in hopeful:
+                hopeful[demands] -= 1
+                if not hopeful[demands]:
+                    del hopeful[demands]
+                if self._place(candidate, demands):
+                    for following in self._list_following(gang):
+                        turns.push(following)
+                        demands = self._lines.find_demands(following)
+                        followers_demands[following.gang.key] = demands
+                        hopeful[demands] = hopeful.get(demands, 0) + 1
+                    placed += 1
+                    turns.refresh(gang.queue)
+                    continue
             if gang.key in wanting or is_thorough:
                 # What one gives up another may want, and what is left over anybody.
                 self.refused.append(candidate)
@@ -195,33 +203,43 @@ class LinePass(SchedulingPass):
             return False
         return self.place_candidate(candidate)
 
+    def _count_hopeful(self, queues: Iterable[tuple[str, Sequence[Head]]]) -> dict[Demands, int]:
+        """Return how many heads want each of what there may be room for."""
+        hopeful: dict[Demands, int] = {}
+        for name, _ in queues:
+            for demands, count in self._lines.count_demands(name).items():
+                if self._may_fit_any(demands):
+                    hopeful[demands] = hopeful.get(demands, 0) + count
+        return hopeful
+
     def _list_entries(
-        self, takers: Mapping[str, Line]
-    ) -> tuple[Sequence[tuple[str, Sequence[Entry]]], dict[str, Demands]]:
-        """Return whose turn has to be found, and what those want for whom there may be room."""
-        hopeful: dict[str, Demands] = {}
-        queues = list(self._list_queues())
-        kept_keys: dict[str, set[str]] = {}
-        for name, heads in queues:
-            for entry, line in heads:
-                key = entry.candidate.gang.key
-                if self._may_fit_any(line.demands):
-                    hopeful[key] = line.demands
-                elif key not in takers:
-                    continue
-                kept_keys.setdefault(name, set()).add(key)
+        self,
+        queues: Sequence[tuple[str, Sequence[Head]]],
+        hopeful: Mapping[Demands, int],
+        takers: Mapping[str, Line],
+    ) -> Sequence[tuple[str, Sequence[Entry]]]:
+        """Return whose turn has to be found."""
         if self._plan.is_thorough:
-            return [(name, list(list_entries(heads))) for name, heads in queues], hopeful
+            return [(name, list(list_entries(heads))) for name, heads in queues]
+        kept_keys: dict[str, set[str]] = {}
+        taking_queues = {line.queue for line in takers.values()}
+        for name, heads in queues:
+            demands = self._lines.count_demands(name)
+            if name in taking_queues or not hopeful.keys().isdisjoint(demands):
+                kept_keys[name] = {
+                    entry.candidate.gang.key
+                    for entry, line in heads
+                    if line.demands in hopeful or entry.candidate.gang.key in takers
+                }
         if len(kept_keys) < 2:
             # Nobody else's turn matters.
             queues = [(name, heads) for name, heads in queues if name in kept_keys]
-        entries = [
+        return [
             (name, list(list_deciding(list_entries(heads), kept_keys[name])))
             if name in kept_keys
             else (name, self._lines.list_deciding(name))
             for name, heads in queues
         ]
-        return entries, hopeful
 
     def _list_queues(self) -> Iterator[tuple[str, Sequence[Head]]]:
         return self._lines.list_queues(self._find_usable, self.state.shapes)
@@ -254,11 +272,11 @@ class LinePass(SchedulingPass):
     def _may_fit_any(self, demands: Demands) -> bool:
         """Return whether there may be room for one of the sets of a line."""
         room = self.state.room
-        cache_entry = self._fits.get(id(demands))
+        cache_entry = self._fits.get(demands)
         if cache_entry is not None and (cache_entry[0] == room.version or not cache_entry[1]):
             return cache_entry[1]
-        may_fit = not all(room.is_too_small(each, at_once=True) for each in demands.values())
-        self._fits[id(demands)] = room.version, may_fit
+        may_fit = not all(room.is_too_small(each, at_once=True) for each in demands.sets)
+        self._fits[demands] = room.version, may_fit
         return may_fit
 
     def _find_usable(self, gang: GangBook) -> Candidate | None:
@@ -289,8 +307,7 @@ class LinePass(SchedulingPass):
                 if not is_due and vain_until.get(head.key, 0.0) > now:
                     continue
                 if claims.allow(name, entry.charges) or (
-                    is_due
-                    and any(giving_way.may_preempt(head, each) for each in line.demands.values())
+                    is_due and any(giving_way.may_preempt(head, each) for each in line.demands.sets)
                 ):
                     takers[head.key] = line
         return takers
@@ -313,7 +330,7 @@ class LinePass(SchedulingPass):
 
     def _may_move_others(self, line: Line, candidate: Candidate) -> bool:
         """Return whether there is enough room for a head, in parts that others are between."""
-        enough = map(self.state.room.is_enough_in_sum, line.demands.values())
+        enough = map(self.state.room.is_enough_in_sum, line.demands.sets)
         return candidate.stage != SURPLUS_PODS and any(enough)
 
 
@@ -359,7 +376,10 @@ class _Claims:
     def allow(self, queue: str, wanted: Amounts) -> bool:
         """Return whether a queue stays within what is its own with what it wants."""
         claimable = self._get_claimable(queue)
-        return all(wanted.get(name, 0) <= most for name, most in claimable.items())
+        for name, most in claimable.items():  # noqa: SIM110 - asked often
+            if wanted.get(name, 0) > most:
+                return False
+        return True
 
     def _get_claimable(self, queue: str) -> Amounts:
         claimable = self._claimable.get(queue)

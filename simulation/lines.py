@@ -5,6 +5,7 @@ what `SchedulingPass` concludes as well, one gang after the other.
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from scheduling.gangs import Candidate, GangBook
@@ -16,9 +17,23 @@ LineKey = tuple[
     str, int, Preemptibility, int, int, float, bool, frozenset[tuple[PodShape, int]], float | None
 ]
 DemandKey = frozenset[tuple[PodShape, int]]
-Demands = Mapping[DemandKey, ShapeCounts]
 LineEntry = tuple[tuple[int, float, int, str], GangBook]
 FindCandidate = Callable[[GangBook], Candidate | None]
+
+
+class Demands:
+    """What the sets of pods of a gang want, one of which has to find room.
+
+    All that want the same share one object: it is compared by identity.
+    """
+
+    __slots__ = ("sets",)
+
+    def __init__(self, sets: Sequence[ShapeCounts]) -> None:
+        self.sets = sets
+
+
+UNKNOWN_DEMANDS = Demands(())
 
 
 class Line:
@@ -29,10 +44,13 @@ class Line:
     def __init__(self, key: LineKey) -> None:
         self.key = key
         self.entries: list[LineEntry] = []
-        self.demands: Demands = {}
-        """What the sets of pods want, one of which has to find room; {} until it is known."""
+        self.demands = UNKNOWN_DEMANDS
         self.entry: Entry | None = None
         """The next pods of the head, as they were found last."""
+
+    @property
+    def queue(self) -> str:
+        return self.key[0]
 
 
 Head = tuple[Entry, Line]
@@ -42,7 +60,7 @@ Head = tuple[Entry, Line]
 class QueueLines:
     """The lines of one queue."""
 
-    __slots__ = ("deciding", "heads", "lines")
+    __slots__ = ("deciding", "demand_counts", "heads", "lines")
 
     def __init__(self) -> None:
         self.lines: dict[LineKey, Line] = {}
@@ -50,10 +68,12 @@ class QueueLines:
         """The heads that can be tried, in order; None when they have to be found anew."""
         self.deciding: Sequence[Entry] | None = None
         """Those of them who decide whose turn it is, where all are refused."""
+        self.demand_counts: Mapping[Demands, int] | None = None
+        """How many of the heads want the same."""
 
     def forget_heads(self) -> None:
         """Note that a line has changed."""
-        self.heads = self.deciding = None
+        self.heads = self.deciding = self.demand_counts = None
 
 
 class Lines:
@@ -106,6 +126,20 @@ class Lines:
             queue.deciding = list(list_deciding(list_entries(queue.heads or ()), ()))
         return queue.deciding
 
+    def count_demands(self, name: str) -> Mapping[Demands, int]:
+        """Return how many heads of a queue want the same."""
+        queue = self._queues[name]
+        if queue.demand_counts is None:
+            queue.demand_counts = Counter(line.demands for _, line in queue.heads or ())
+        return queue.demand_counts
+
+    def find_head_demands(self, gang: GangBook) -> Demands | None:
+        """Return what a gang wants, None where it is not the head of its line."""
+        line = self._gang_lines.get(gang.key)
+        if line is None or line.entry is None or line.entry.candidate.gang is not gang:
+            return None
+        return line.demands
+
     def _find_heads(
         self, queue: QueueLines, find: FindCandidate, shapes: ShapeTable
     ) -> Iterator[Head]:
@@ -131,8 +165,12 @@ class Lines:
 
     def find_demands(self, candidate: Candidate) -> Demands:
         """Return what the sets of pods want; one object for all that want the same."""
-        demands = {frozenset(pods.counts.items()): pods.counts for pods in candidate.pod_sets}
-        return self._demands.setdefault(frozenset(demands), demands)
+        sets = {frozenset(pods.counts.items()): pods.counts for pods in candidate.pod_sets}
+        key = frozenset(sets)
+        demands = self._demands.get(key)
+        if demands is None:
+            demands = self._demands[key] = Demands(list(sets.values()))
+        return demands
 
     def take_head(self, book: GangBook) -> tuple[Line, GangBook] | None:
         """Take a gang that has been placed out of its line; return the line and who is next."""
@@ -162,7 +200,7 @@ class Lines:
             if lines.get(book.key) is line:
                 return book
             heapq.heappop(entries)
-        self._queues[line.key[0]].lines.pop(line.key, None)
+        self._queues[line.queue].lines.pop(line.key, None)
         return None
 
 

@@ -4,10 +4,10 @@ from collections.abc import Collection
 
 from scheduling.cluster_room import ClusterRoom
 from scheduling.deciding import book_gang
-from scheduling.gangs import GangBook
+from scheduling.gangs import GangBook, PodSet
 from scheduling.queues import Queues
 from scheduling.scheduling_pass import PassState, SchedulingPass
-from simulation.lines import LineKey, build_line_key
+from scheduling.state import PodShape
 from simulation.world import World
 
 
@@ -20,7 +20,7 @@ def find_never(world: World) -> Collection[str]:
     scheduling = SchedulingPass(
         PassState(world.state.now, room, queues, world.shapes, lambda gang, places, is_core: None)
     )
-    answers: dict[LineKey, bool] = {}
+    lone_gangs = LoneGangs(scheduling)
     never = set()
     for book in world.books:
         if not book.waits_for_minimum:
@@ -29,10 +29,7 @@ def find_never(world: World) -> Collection[str]:
             # What it holds itself is not free for the rest of it, whatever else ends.
             is_possible = _fits_beside_itself(scheduling, book)
         else:
-            key = build_line_key(book)
-            if key not in answers:
-                answers[key] = fits_alone(scheduling, book)
-            is_possible = answers[key]
+            is_possible = lone_gangs.may_start(book)
         if not is_possible:
             never.add(book.key)
     return never
@@ -44,26 +41,41 @@ def _fits_beside_itself(scheduling: SchedulingPass, book: GangBook) -> bool:
     for pod in placed:
         state.room.add_pod(pod)
     book_gang(state.queues, state.shapes, book)
-    is_possible = fits_alone(scheduling, book)
+    is_possible = LoneGangs(scheduling).may_start(book)
     book_gang(state.queues, state.shapes, book, -1)
     for pod in placed:
         state.room.remove_pod(pod)
     return is_possible
 
 
-def fits_alone(scheduling: SchedulingPass, book: GangBook) -> bool:
-    """Return whether the minimum of a gang finds room and is allowed, and leave all as it is."""
-    state = scheduling.state
-    candidate = scheduling.find_candidate(book)
-    if candidate is None or not state.queues.is_usable(book.queue):
-        return False
-    for pods in candidate.pod_sets:
-        wanted = state.shapes.sum_charges(pods.counts)
+class LoneGangs:
+    """Answers whether gangs find room, each of them alone, while all else stays as it is."""
+
+    def __init__(self, scheduling: SchedulingPass) -> None:
+        self._scheduling = scheduling
+        self._fits: dict[frozenset[tuple[PodShape, int]], bool] = {}
+        """Whether so many pods of these shapes find room."""
+
+    def may_start(self, book: GangBook) -> bool:
+        """Return whether the minimum of a gang finds room and is allowed; all stays as it is."""
+        queues, shapes = self._scheduling.state.queues, self._scheduling.state.shapes
+        candidate = self._scheduling.find_candidate(book)
+        if candidate is None or not queues.is_usable(book.queue):
+            return False
         is_core = book.is_core(candidate.stage)
-        if state.queues.find_refusal(book.queue, wanted, non_preemptible=is_core):
-            continue
-        fit = state.room.fit_pods(pods.list_pods(), at_once=True)
-        if fit.is_complete:
-            state.room.undo_fit(fit, at_once=True)
-            return True
-    return False
+        for pods in candidate.pod_sets:
+            wanted = shapes.sum_charges(pods.counts)
+            refusal = queues.find_refusal(book.queue, wanted, non_preemptible=is_core)
+            if refusal is None and self._find_room(pods):
+                return True
+        return False
+
+    def _find_room(self, pods: PodSet) -> bool:
+        key = frozenset(pods.counts.items())
+        if key not in self._fits:
+            room = self._scheduling.state.room
+            fit = room.fit_pods(pods.list_pods(), at_once=True)
+            if fit.is_complete:
+                room.undo_fit(fit, at_once=True)
+            self._fits[key] = fit.is_complete
+        return self._fits[key]

@@ -8,8 +8,8 @@ from random import Random
 from scheduling.deciding import book_gang
 from scheduling.gangs import GangBook
 from simulation.line_pass import Changes, LinePass, Plan
-from simulation.lines import LineKey, Lines, build_line_key
-from simulation.never import fits_alone
+from simulation.lines import Lines
+from simulation.never import LoneGangs
 from simulation.run_lengths import RunLengths
 from simulation.world import World
 
@@ -333,12 +333,10 @@ class Player:
         changes = LinePass(self._plan, lines).run(())
         started = {gang.key for gang, _ in changes.started}
         endless = {book.key for book in unknown if book.key not in started}
-        scheduling = LinePass(self._plan, Lines())
-        answers: dict[LineKey, bool] = {}
-        for book in (self._books[key] for key in missing if key in self._lengths):
-            line = build_line_key(book)
-            if line not in answers:
-                answers[line] = fits_alone(scheduling, book)
-            if not answers[line]:
-                endless.add(book.key)
+        lone_gangs = LoneGangs(LinePass(self._plan, Lines()))
+        endless |= {
+            key
+            for key in missing
+            if key in self._lengths and not lone_gangs.may_start(self._books[key])
+        }
         return endless & set(missing)

@@ -9,7 +9,7 @@ import pytest
 
 from scheduling import decide
 from scheduling.cluster_room import ClusterRoom
-from scheduling.reclaim_rules import Claim
+from scheduling.reclaim_rules import GivingQueues
 from scheduling.shapes import Demand
 from tests.scheduling.builders import NOW, make_gang, make_node, make_queue, make_shape, make_state
 
@@ -29,7 +29,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(owner, name, count_call)
 
     count(ClusterRoom, "fit_pods")
-    count(Claim, "_rank_givers")
+    count(GivingQueues, "rank_leaves")
     return counts
 
 
@@ -58,7 +58,7 @@ def test_queues_that_have_nothing_to_give_are_ranked_twice_and_not_for_each_othe
     decision = decide(state)
     assert not decision.evictions
     assert decision.decide_again_at == NOW + 3600
-    assert calls["_rank_givers"] == 2
+    assert calls["rank_leaves"] == 2 * count
 
 
 def test_the_one_queue_that_gives_is_found_behind_many_that_do_not() -> None:
