@@ -44,6 +44,8 @@ def divide_exactly(dividend: Number, divisor: Number) -> Number:
 
 def compute_ratio(part: Number, whole: Number) -> float:
     """Return the quotient as a float, equal for equal ratios however they are written."""
+    if isinstance(part, int) and isinstance(whole, int):
+        return part / whole
     return (part.numerator * whole.denominator) / (part.denominator * whole.numerator)
 
 

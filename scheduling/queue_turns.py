@@ -37,8 +37,6 @@ class QueueTurns:
         """
         self._firsts: dict[str, str] = {}
         """The leaf whose turn it is below each queue."""
-        self._turns: dict[str, tuple[int, Amounts, Turn]] = {}
-        """By queue: the changes of its usage, what its next work wants, and its turn by these."""
 
     def fill(self, candidates: Iterable[Candidate]) -> None:
         """Take over all candidates, whose queues can all be used."""
@@ -128,14 +126,13 @@ class QueueTurns:
 
     def _find_turn(self, queue: Queue, charges: Amounts) -> Turn:
         """Return the turn of a queue, as it was computed last if nothing has changed since."""
-        name = queue.name
-        changes = self._queues.usage(name).changes
-        known = self._turns.get(name)
-        if known is not None and known[0] == changes and known[1] == charges:
-            return known[2]
-        turn = self._queues.compute_turn(queue, charges, self._fair_shares.get(name, {}))
-        self._turns[name] = changes, charges, turn
-        return turn
+        turns, fair_share = self._queues.turns, self._fair_shares.get(queue.name, {})
+        grounds = self._queues.usage(queue.name).changes, charges, fair_share
+        cache_entry = turns.get(queue.name)
+        if cache_entry is None or cache_entry[0] != grounds:
+            turn = self._queues.compute_turn(queue, charges, fair_share)
+            cache_entry = turns[queue.name] = grounds, turn
+        return cache_entry[1]
 
     def _refresh_root(self) -> None:
         first = self._find_first("")

@@ -25,6 +25,9 @@ Shares = Mapping[str, Amounts]
 Turn = tuple[bool, bool, int, float, float]
 """Whose work goes first among queues of one parent: the smaller."""
 
+TurnGrounds = tuple[int, Amounts, Amounts]
+"""The changes of a queue's usage, what its next work wants, and its fair share."""
+
 
 @dataclass(frozen=True, slots=True)
 class Booking:
@@ -101,6 +104,8 @@ class Queues:
         self._chains: dict[str, Sequence[Queue] | NoQueue] = {}
         self.divisions: dict[tuple[str, str], Division] = {}
         """The last divisions, by queue and resource: most are the same in the next pass."""
+        self.turns: dict[str, tuple[TurnGrounds, Turn]] = {}
+        """The last turns, by queue, and what they were computed from beside capacity and bounds."""
         self._limited: frozenset[str] = frozenset()
         """The names of the queues that have a limit."""
         self._shared: dict[str, Sequence[str]] = {}
@@ -148,7 +153,7 @@ class Queues:
         self._take_over_bounds()
 
     def _take_over_bounds(self) -> None:
-        self._chains, self._shared, self.divisions = {}, {}, {}
+        self._chains, self._shared, self.divisions, self.turns = {}, {}, {}, {}
         queues = self._queues.values()
         self._limited = frozenset(
             queue.name
