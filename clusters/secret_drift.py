@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from clusters import project_manifests, project_provisioning, seams
@@ -41,6 +42,7 @@ def find_wrong_secrets(client: Client, projects: Iterable[Project], installation
     for (namespace, name), secret in secrets.items():
         by_namespace[namespace][name] = secret
     wrong = set()
+    digests: dict[str, bytes] = {}
     for project, credentials in _iterate_credentials(projects):
         owner = project_provisioning.build_project_owner(project, installation)
         pull_names = [each.name for each in credentials if each.is_pull]
@@ -49,7 +51,7 @@ def find_wrong_secrets(client: Client, projects: Iterable[Project], installation
             owner, account, pull_names[: project_provisioning.MAX_PULL_SECRETS]
         )
         existing = by_namespace[project.namespace]
-        if wanted_account is not None or not _are_current(existing, owner, credentials):
+        if wanted_account is not None or not _are_current(existing, owner, credentials, digests):
             wrong.add(project.pk)
     return wrong
 
@@ -66,8 +68,15 @@ def _iterate_credentials(
 
 
 def _are_current(
-    secrets: Mapping[str, SecretSummary], owner: Owner, credentials: Sequence[WantedSecret]
+    secrets: Mapping[str, SecretSummary],
+    owner: Owner,
+    credentials: Sequence[WantedSecret],
+    digests: dict[str, bytes],
 ) -> bool:
+    """Return whether a project's Secrets are as its credentials ask for.
+
+    `digests` are those of the data, by credential; what is missing there is added.
+    """
     # What cannot be read stays as it is there.
     unreadable = {each.name for each in credentials if each.problem}
     existing = {
@@ -76,10 +85,22 @@ def _are_current(
         if name not in unreadable and owner.owns(secret.reference)
     }
     wanted = {
-        each.name: summarize_secret(project_manifests.build_secret(owner, each).body)
+        each.name: _summarize_wanted(owner, each, digests)
         for each in credentials
         if not each.problem
     }
     return existing.keys() == wanted.keys() and all(
         existing[name].matches(each) for name, each in wanted.items()
     )
+
+
+def _summarize_wanted(
+    owner: Owner, wanted: WantedSecret, digests: dict[str, bytes]
+) -> SecretSummary:
+    """Reduce the Secret of a credential as it should be to what is compared of it."""
+    if wanted.credential not in digests:
+        secret = project_manifests.build_secret(owner, wanted)
+        digests[wanted.credential] = summarize_secret(secret.body).digest
+    # Of another project's only the labels differ: up to 4 MiB of secrets belong to all of a tenant.
+    without_data = project_manifests.build_secret(owner, replace(wanted, data={}))
+    return replace(summarize_secret(without_data.body), digest=digests[wanted.credential])

@@ -2,18 +2,20 @@
 where all is well nothing is written.
 """
 
-from collections.abc import Callable, Mapping
+from collections import UserDict
+from collections.abc import Callable, ItemsView, Mapping, Sequence
 from decimal import Decimal
 
 import pytest
 from django.utils import timezone
 
-from clusters import connections, drift, project_provisioning, tasks
+from clusters import connections, drift, project_provisioning, seams, secret_drift, tasks
 from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.resources import NAMESPACES, QUEUES, SECRETS, Resource
 from clusters.models import Cluster
 from clusters.ownership import PROJECT_LABEL
+from clusters.project_manifests import WantedSecret
 from projects.models import Department, Installation, Project
 from tests.cast import Cast
 from tests.cluster import LocalKube
@@ -176,6 +178,45 @@ def test_its_requests_do_not_grow_with_the_projects(
             counts.append(len(relay.requests) - before)
         assert counts == [4, 4]
         assert relay.list_requests("POST", "PATCH", "PUT", "DELETE") == []
+
+
+class CountedData(UserDict[str, str]):
+    """The data of a Secret, which counts how often it is encoded."""
+
+    count = 0
+
+    def items(self) -> ItemsView[str, str]:
+        self.count += 1
+        return super().items()
+
+
+class SharedSecret:
+    """One credential that all projects have."""
+
+    def __init__(self) -> None:
+        self.data = CountedData({"key": "s3cret"})
+
+    def build_wanted_secrets(
+        self, projects: Sequence[Project]
+    ) -> Mapping[int, Sequence[WantedSecret]]:
+        secret = WantedSecret("muster-shared", "7", "Opaque", self.data)
+        return {each.pk: [secret] for each in projects}
+
+
+def test_data_that_projects_share_is_digested_once(live_cast: Cast, client: Client) -> None:
+    shared = SharedSecret()
+    with seams.PROJECT_SECRETS.override(shared):
+        projects = [provision_now(each) for each in (live_cast.team_a, live_cast.team_b)]
+        before = shared.data.count
+        # More than are in memory together.
+        many = projects * secret_drift.PROJECTS_AT_ONCE
+        installation = Installation.own_key()
+        assert secret_drift.find_wrong_secrets(client, many, installation) == set()
+        assert shared.data.count == before + 1
+        change = {"stringData": {"key": "another"}}
+        calls.patch(client, SECRETS, "muster-shared", change, namespace=projects[1].namespace)
+        wrong = secret_drift.find_wrong_secrets(client, many, installation)
+        assert wrong == {projects[1].pk}
 
 
 def test_a_kind_that_may_not_be_listed_is_not_compared(
