@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from clusters import connections
@@ -30,6 +32,8 @@ from workloads.states import ENDING, RESTING, STARTING, Status
 from workloads.tasks import sweeping
 
 RequestedSteps = list[tuple[str, str]]
+
+KEPT_FOR_A_TIME = '"auto_delete_seconds" IS NOT NULL'
 
 
 @pytest.fixture
@@ -164,6 +168,29 @@ def test_an_ended_workload_is_deleted_when_its_time_is_up(
     )
     why = "Deleted: it had ended, and the time for which it was to be kept was over."
     assert list(entries.values_list("subject", "text")) == ([("Muster", why)] if goes else [])
+
+
+def test_a_sweep_reads_only_workloads_whose_time_is_up(
+    row_acting: Acting, requested_steps: RequestedSteps
+) -> None:
+    keep_seconds = {"first": 60, "second": 60, "kept": 3600, "longer": 86_400}
+    for name, seconds in keep_seconds.items():
+        workload = row_acting.submit(name, lifecycle=Lifecycle(auto_delete_seconds=seconds))
+        update_row(workload, status=Status.COMPLETED, ended_at=past(61), next_try_at=None)
+    with CaptureQueriesContext(connection) as queries:
+        tasks.sweep()
+    going = Workload.objects.filter(status=Status.DELETING)
+    assert set(going.values_list("name", flat=True)) == {"first", "second"}
+    [search] = [each["sql"] for each in queries if KEPT_FOR_A_TIME in each["sql"]]
+    assert f"LIMIT {sweeping.BATCH_SIZE}" in search
+    going.update(status=Status.COMPLETED)
+    with connection.cursor() as cursor:
+        cursor.execute(search)
+        assert len(cursor.fetchall()) == 2
+        if connection.vendor == "sqlite":
+            cursor.execute(f"EXPLAIN QUERY PLAN {search}")
+            plan = str(cursor.fetchall())
+            assert "USING INDEX workload_to_be_deleted" in plan, plan
 
 
 def test_the_poll_finds_what_an_overtaken_launch_left(
