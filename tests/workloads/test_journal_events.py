@@ -13,9 +13,12 @@ from tests.workloads.cluster_objects import ClusterObjects, jobs, observe_gone, 
 from tests.workloads.objects import Object, condition
 from workloads import journal
 from workloads.journal import Observation
+from workloads.journal.cluster_events import parse_events
+from workloads.journal.workload_updates import MOST_NAMESAKES, load_updates
 from workloads.models import Event, Workload
 from workloads.specs import Framework
 
+EARLIER = "2001-01-01T00:00:00Z"
 LATER = "2099-01-01T00:00:30Z"
 
 
@@ -190,6 +193,28 @@ def test_late_events_of_a_deleted_workload_do_not_fall_to_its_namesake(
     assert set(Event.objects.filter(kind="cluster").values_list("workload", flat=True)) == {
         kube.workload.pk
     }
+
+
+def test_an_event_is_compared_with_the_newest_workloads_of_its_name(
+    cast: Cast, kube: ClusterObjects
+) -> None:
+    events = [kube.event(kube.pod("master"), "Killing", "", uid="e0", lastTimestamp=EARLIER)]
+    for number in range(1, MOST_NAMESAKES + 1):
+        journal.request_deletion(kube.workload.pk, None)
+        journal.record_release(kube.workload.pk)
+        workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=None)
+        kube = ClusterObjects(workload)
+        pod = kube.pod("master")
+        journal.record_observations(cast.cluster.pk, [*jobs(kube.job()), *pods(pod)])
+        events.append(kube.event(pod, "Killing", "", uid=f"e{number}"))
+    parsed = parse_events([Observation("event", event) for event in events])
+    updates = load_updates(cast.cluster.pk, (), list(parsed), ())
+    assert len(updates) == MOST_NAMESAKES
+    record_events(kube, *events)
+    owners = dict(Event.objects.filter(kind="cluster").values_list("workload", "uid"))
+    assert owners.keys() == updates.keys()
+    assert owners[kube.workload.pk] == f"e{MOST_NAMESAKES}"
+    assert "e0" not in owners.values()
 
 
 def test_within_its_second_an_event_comes_when_it_was_heard(kube: ClusterObjects) -> None:

@@ -1,12 +1,13 @@
 """Workloads that a batch concerns: their rows as they are, and their new values."""
 
 import uuid
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 
 from clusters.job_kinds import RANK_0_ROLES
@@ -47,6 +48,8 @@ _WORKLOAD_NAMES = [*(field.name for field in _WORKLOAD_FIELDS), "project__namesp
 _WORKLOAD_ATTRIBUTES = [*(field.attname for field in _WORKLOAD_FIELDS), "namespace"]
 LATE_EVENTS_WINDOW = timedelta(hours=2)
 """How long events still find a workload after its release. The cluster keeps events for an hour."""
+MOST_NAMESAKES = 20
+"""Workloads of one name that events find, the newest; each event is compared with all of them."""
 
 
 @dataclass(slots=True)
@@ -211,7 +214,11 @@ def _load_workload_rows(
             name__in={name for _, name in names},
             project__namespace__in=namespaces,
         )
-        ids = {*ids, *named.order_by().values_list("pk", flat=True)}
+        newest_first = named.order_by(F("released_at").desc(nulls_first=True))
+        namesakes: dict[tuple[int, str], list[uuid.UUID]] = defaultdict(list)
+        for pk, project_id, name in newest_first.values_list("pk", "project", "name"):
+            namesakes[project_id, name].append(pk)
+        ids = {*ids, *(pk for each in namesakes.values() for pk in each[:MOST_NAMESAKES])}
     # By the id alone: PostgreSQL may else read all workloads of the cluster by that index.
     value_rows = bulk_sql.find_rows(Workload, _WORKLOAD_NAMES, ("id",), [(pk,) for pk in ids])
     rows = [
