@@ -31,7 +31,9 @@ class ForecastOutlook(models.TextChoices):
     NO_PODS = "no-pods"
     """It has no pods yet that wait for a node."""
     UNKNOWN = "unknown"
-    """The cluster cannot be played forward; `ClusterForecast.trouble` says why."""
+    """It cannot be played forward: `ClusterForecast.trouble` says why of the whole cluster. Without
+    that it asks for devices that are not counted, or waits behind too many of its project.
+    """
 
 
 class Horizon(models.TextChoices):

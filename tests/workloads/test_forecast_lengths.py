@@ -120,7 +120,7 @@ def test_only_the_time_that_it_ran_counts(cast: Cast) -> None:
         Event.objects.create(
             workload=running, attempt=1, at=build_moment(minutes), kind="status", old=old, new=new
         )
-    [gang] = load_cluster_state(cast.cluster, build_moment(640)).gangs
+    [gang] = load_cluster_state(cast.cluster, build_moment(640)).state.gangs
     # It ran for 30 minutes, waited for ten hours, and has run for ten minutes again.
     assert gang.started_at == build_moment(600).timestamp()
     TrainingProgress.objects.create(
@@ -129,5 +129,5 @@ def test_only_the_time_that_it_ran_counts(cast: Cast) -> None:
     lengths = load_lengths(running, 640)
     assert statistics.median(lengths.ended) == pytest.approx(80 * 60)
     Event.objects.update(attempt=2)
-    [gang] = load_cluster_state(cast.cluster, build_moment(640)).gangs
+    [gang] = load_cluster_state(cast.cluster, build_moment(640)).state.gangs
     assert gang.started_at == NOON.timestamp(), "that was another attempt"

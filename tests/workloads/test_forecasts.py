@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from clusters.models import Cluster
 from simulation import Outlook, StartForecast
 from tests.cast import Cast, a_spec
 from tests.workloads.blocked_workloads import waiting
@@ -26,12 +27,15 @@ from tests.workloads.waiting_rows import (
     starts_in,
 )
 from workloads import journal
-from workloads.alternatives import CannotAsk, ask_for_workload
+from workloads.alternatives import CannotAsk, ask_for_draft, ask_for_workload
+from workloads.elastic import cluster_state
 from workloads.elastic.cluster_state import load_cluster_state
 from workloads.forecasting import forecast_cluster
 from workloads.forecasting.gang_sizes import require_whole_gangs
 from workloads.forecasting.margins import load_margins
+from workloads.forecasting.played_state import LEFT_OUT
 from workloads.journal.forecast_records import record_starts
+from workloads.judgement import judge_submission
 from workloads.models import (
     NO_LIKELY_START,
     Attempt,
@@ -259,11 +263,11 @@ def test_what_is_run_again_waits_behind_those_who_wait(cast: Cast) -> None:
     Attempt.objects.filter(workload=again).delete()
     Attempt.objects.create(workload=again, number=1, requested_at=build_moment(-600))
     Attempt.objects.create(workload=again, number=2, requested_at=build_moment(-10))
-    gangs = load_cluster_state(cast.cluster, build_moment(0)).gangs
+    gangs = load_cluster_state(cast.cluster, build_moment(0)).state.gangs
     ordered = sorted(gangs, key=lambda gang: gang.created_at)
     assert [gang.key for gang in ordered] == [str(waiting.pk), str(again.pk)]
     Attempt.objects.all().delete()
-    gangs = load_cluster_state(cast.cluster, build_moment(0)).gangs
+    gangs = load_cluster_state(cast.cluster, build_moment(0)).state.gangs
     assert {gang.created_at for gang in gangs} == {
         build_moment(-600).timestamp(),
         build_moment(-30).timestamp(),
@@ -278,7 +282,7 @@ def test_a_workload_needs_all_its_pods_without_kai(cast: Cast, waiting: Workload
         pod.pk, pod.uid, pod.name, pod.rank = None, f"{pod.uid}-1", f"{pod.name}-1", 1
         pod.save()
     cast.cluster.capabilities = {"served": []}
-    state = load_cluster_state(cast.cluster, build_moment(0))
+    state = load_cluster_state(cast.cluster, build_moment(0)).state
     gangs = {gang.key: gang for gang in require_whole_gangs(state, cast.cluster).gangs}
     assert gangs[str(waiting.pk)].min_member == 2
     assert gangs[str(elastic.pk)].min_member == 1
@@ -290,7 +294,7 @@ def test_pods_of_a_standard_workload_work_before_all_have_a_node(
 ) -> None:
     Workload.objects.filter(pk=waiting.pk).update(requested_pods=2, architecture=architecture)
     cast.cluster.capabilities = {"served": []}
-    state = load_cluster_state(cast.cluster, build_moment(0))
+    state = load_cluster_state(cast.cluster, build_moment(0)).state
     [gang] = [each for each in state.gangs if each.key == str(waiting.pk)]
     [waits] = gang.pods
     pods = [replace(waits, uid="begun", node="n1"), waits]
@@ -363,6 +367,34 @@ def test_nothing_is_forecast_of_devices_that_are_not_played(cast: Cast) -> None:
     assert view.sentence.startswith("No forecast. It asks for nvidia.com/mig-1g.5gb, and Muster")
     with pytest.raises(CannotAsk, match=r"It asks for nvidia\.com/mig-1g\.5gb"):
         ask_for_workload(workload, cast.bob)
+
+
+def test_too_many_waiting_pods_of_one_project_leave_the_others_their_forecasts(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_state, "MOST_PODS", 3)
+    add_node(cast, gpus=1)
+    add_workload(cast.team_b, "holder", node="node-1", time_limit_seconds=3600)
+    for number, name in enumerate(("first", "second", "third")):
+        add_workload(cast.team_a, name, minutes=number)
+    add_workload(cast.team_b, "other", minutes=4)
+    Cluster.objects.update(last_seen_at=timezone.now())
+    waits = ("first", "second", "third", "other")
+    simulator = FixedSimulator(**dict.fromkeys(waits, starts_in(HOUR)))
+    forecast_cluster(cast.cluster, timezone.now(), simulator)
+    outlooks = dict(WorkloadForecast.objects.values_list("workload__name", "outlook"))
+    starts, unknown = "starts", "unknown"
+    assert outlooks == {"first": starts, "second": unknown, "third": unknown, "other": starts}
+    assert not ClusterForecast.objects.get().trouble
+    workload = Workload.objects.select_related("project", "cluster").get(name="second")
+    view = view_forecast(workload, cast.bob)
+    assert view is not None
+    assert view.sentence == f"No forecast. {LEFT_OUT}"
+    with pytest.raises(CannotAsk, match="and too many of its project wait"):
+        ask_for_workload(workload, cast.bob)
+    draft = judge_submission(a_spec(cast.team_a, "draft"), workload.project)
+    with pytest.raises(CannotAsk, match="and too many of its project wait"):
+        ask_for_draft(draft, cast.bob)
 
 
 def build_spec_with(cast: Cast, name: str, resource: str) -> Spec:

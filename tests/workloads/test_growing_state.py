@@ -16,7 +16,8 @@ from projects.models import Project
 from scheduling import CPU, GPU, MEMORY, ClusterState, Preemptibility
 from tests.cast import Cast, a_spec
 from workloads import journal
-from workloads.elastic.cluster_state import load_cluster_state
+from workloads.elastic import cluster_state
+from workloads.elastic.cluster_state import TooLarge, load_cluster_state
 from workloads.elastic.jobs import load_jobs
 from workloads.models import Attempt, Event, Pod, Workload
 from workloads.specs import Configuration, ElasticSettings
@@ -80,7 +81,7 @@ def set_job(workload: Workload, workers: int, least: int = 1, most: int = 4) -> 
 
 
 def load(cast: Cast) -> ClusterState:
-    return load_cluster_state(cast.cluster, timezone.now())
+    return load_cluster_state(cast.cluster, timezone.now()).state
 
 
 def test_a_node_that_claims_any_number_of_devices_has_a_bounded_one(
@@ -304,6 +305,44 @@ def test_queries_do_not_grow_with_pods_or_workloads(cast: Cast) -> None:
         for index in range(5):
             add_pod(workload, index, "n1" if index else "")
     assert count() == few
+
+
+def add_crowd(cast: Cast) -> dict[str, Workload]:
+    """Let one project have five pods that wait, and another one; two have nodes."""
+    workloads = {}
+    for name, pods in {"runs": 2, "again": 2, "old": 2, "new": 1}.items():
+        workloads[name] = add_workload(cast.team_a, name)
+        for index in range(pods):
+            add_pod(workloads[name], index, "n1" if name == "runs" else "")
+    # It was made before all others, and waits behind them.
+    Attempt.objects.filter(workload=workloads["again"]).update(requested_at=timezone.now())
+    workloads["other"] = add_workload(cast.team_b, "other")
+    add_pod(workloads["other"], 0)
+    return workloads
+
+
+def test_of_a_project_with_too_many_pods_that_wait_only_the_oldest_are_read(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_node(cast, "n1")
+    workloads = add_crowd(cast)
+    names = {str(each.pk): name for name, each in workloads.items()}
+
+    def load_most(most: int) -> tuple[dict[str, int], frozenset[int]]:
+        monkeypatch.setattr(cluster_state, "MOST_PODS", most)
+        loaded = load_cluster_state(cast.cluster, timezone.now())
+        gangs = {names[gang.key]: len(gang.pods) for gang in loaded.state.gangs}
+        return gangs, loaded.cut_projects
+
+    everything = {"runs": 2, "again": 2, "old": 2, "new": 1, "other": 1}
+    cut = frozenset({cast.team_a.pk})
+    assert load_most(8) == (everything, frozenset())
+    assert load_most(7) == ({"runs": 2, "old": 2, "new": 1, "other": 1}, cut)
+    # No gang is cut in two.
+    assert load_most(4) == ({"runs": 2, "other": 1}, cut)
+    assert load_most(2) == ({"runs": 2}, cut | {cast.team_b.pk})
+    with pytest.raises(TooLarge):
+        load_most(1)
 
 
 @pytest.mark.parametrize(("workers", "pods"), [(1 << 40, (1 << 31) - 1), (-5, 0)])

@@ -353,7 +353,7 @@ def test_of_a_cluster_that_is_too_large_it_is_said_once_that_nothing_grows(
     assert event.is_warning
     assert event.text == (
         "Muster does not raise its number of workers as long as its cluster has more than 5,000 "
-        "nodes or 50,000 unended pods: it does not look for room among so many."
+        "nodes or 50,000 pods with a node: it does not look for room among so many."
     )
     logged = [each for each in caplog.messages if f"cluster {growing.cluster.pk} do not" in each]
     assert len(logged) == 1

@@ -29,10 +29,11 @@ from workloads.alternatives.gangs import TooManyPods, build_gang
 from workloads.alternatives.namespace_objects import has_named_objects
 from workloads.alternatives.spec_changes import list_spec_changes
 from workloads.elastic import cluster_state
+from workloads.elastic.cluster_state import LoadedState
 from workloads.elastic.pod_shapes import ShapeBuilder
 from workloads.forecasting.cluster_forecast import STALE_AFTER, TOO_LARGE
 from workloads.forecasting.evidence import load_run_lengths
-from workloads.forecasting.played_state import load_played_state
+from workloads.forecasting.played_state import LEFT_OUT, load_played_state
 from workloads.forecasting.submissions import load_past_submissions
 from workloads.forecasting.unplayed_devices import NOT_PLAYED, find_unplayed_device
 from workloads.judgement import Judgement, judge_submission
@@ -108,6 +109,8 @@ def ask_for_workload(workload: Workload, user: User) -> Question:
     builder = _Builder(workload.project, user)
     key = str(workload.pk)
     gang = next((each for each in builder.state.gangs if each.key == key), None)
+    if gang is None and builder.is_cut:
+        raise CannotAsk(LEFT_OUT)
     if gang is None or any(pod.node for pod in gang.pods):
         raise CannotAsk("None of its pods waits for a node, or some have one already.")
     forecast = WorkloadForecast.objects.filter(pk=workload.pk).first()
@@ -118,6 +121,9 @@ def ask_for_draft(judgement: Judgement, user: User) -> Question:
     """Build the question of an acceptable submission that is not made yet. Raises CannotAsk."""
     _require_played_devices(judgement.spec)
     builder = _Builder(judgement.project, user)
+    if builder.is_cut:
+        # It would wait behind all that is left out.
+        raise CannotAsk(LEFT_OUT)
     try:
         gang = builder.build_gang(judgement)
     except TooManyPods as error:
@@ -138,7 +144,9 @@ class _Builder:
         self.project = project
         self.user = user
         self.now = timezone.now()
-        self.state = _load_state(project.cluster, self.now)
+        loaded = _load_state(project.cluster, self.now)
+        self.state = loaded.state
+        self.is_cut = project.pk in loaded.cut_projects
         self._shapes = _build_shapes(project.cluster)
         self._offers: dict[str, Offer] = {BASE: Offer(BASE, "As it is")}
         self._in_force: PoliciesInForce = policies.load_for_project(project)
@@ -259,7 +267,8 @@ class _Builder:
                 yield place
 
     def _build_place_elsewhere(self, project: Project, spec: Spec, key: str) -> Place | None:
-        """Build the question of another project; None where it would be refused or wait for ever.
+        """Build the question of another project; None where it would be refused, wait for ever, or
+        not be played.
 
         Raises CannotAsk.
         """
@@ -269,7 +278,7 @@ class _Builder:
             spec, project=project.name, namespace=project.namespace, queue=project.queue
         )
         builder = _Builder(project, self.user)
-        gang = builder.judge(other_spec, key)
+        gang = None if builder.is_cut else builder.judge(other_spec, key)
         if gang is None:
             return None
         offer = f"project-{project.pk}"
@@ -278,7 +287,7 @@ class _Builder:
         return builder.build_place([Alternative(offer, gang)])
 
 
-def _load_state(cluster: Cluster, now: datetime) -> ClusterState:
+def _load_state(cluster: Cluster, now: datetime) -> LoadedState:
     """Load the state of a cluster as forecasts play it. Raises CannotAsk."""
     if not cluster.is_enabled:
         raise CannotAsk("Its cluster is disabled.")

@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from django.db.models import F, FilteredRelation, Q, QuerySet
+from django.db.models import Count, F, FilteredRelation, Q, QuerySet, Window
 
 from clusters.models import Cluster
 from clusters.models import Node as NodeRow
@@ -64,6 +64,17 @@ class TooLarge(Exception):
     """The cluster has more than is read of one."""
 
 
+class LoadedState(NamedTuple):
+    """The state of a cluster, as far as it is read.
+
+    `cut_projects` are the ids of the projects of whose workloads that wait only the oldest are in
+    it, because the cluster has more than MOST_PODS pods. Pods with a node are all in it.
+    """
+
+    state: ClusterState
+    cut_projects: frozenset[int] = frozenset()
+
+
 class _PodValues(NamedTuple):
     id: int
     uid: str
@@ -83,21 +94,22 @@ _GANG_FIELDS = (
 )
 
 
-def load_cluster_state(cluster: Cluster, now: datetime) -> ClusterState:
+def load_cluster_state(cluster: Cluster, now: datetime) -> LoadedState:
     """Load the nodes, queues and unfinished pods of a cluster.
 
-    Five queries, and one more for some hundreds of workloads; two more where some gave way before.
+    Five queries, and one more for some hundreds of workloads; two more where some gave way before,
+    four where it has more than MOST_PODS pods.
 
     Where nothing enforces quotas, nothing takes anything back either: all work counts as such that
     keeps what it has, so that nobody gets more than the quota of their project. Raises TooLarge.
     """
     rows = load_open_nodes(cluster)
-    pods = _load_pods(cluster.pk)
-    if len(rows) > MOST_NODES or len(pods) > MOST_PODS:
+    if len(rows) > MOST_NODES:
         raise TooLarge
+    pods, cut_projects = _load_pods(cluster.pk)
     nodes = {row.name: build_node(row) for row in rows}
     has_kai = cluster.can.has_kai
-    return ClusterState(
+    state = ClusterState(
         now=now.timestamp(),
         nodes=list(nodes.values()),
         queues=load_queues(cluster),
@@ -109,6 +121,7 @@ def load_cluster_state(cluster: Cluster, now: datetime) -> ClusterState:
             has_kai=has_kai,
         ),
     )
+    return LoadedState(state, cut_projects)
 
 
 def load_open_nodes(cluster: Cluster) -> Sequence[NodeRow]:
@@ -206,12 +219,50 @@ def _build_bound(share: Share) -> Bound:
     )
 
 
-def _load_pods(cluster_id: uuid.UUID) -> Sequence[_PodValues]:
+def _load_pods(cluster_id: uuid.UUID) -> tuple[Sequence[_PodValues], frozenset[int]]:
+    """Load the unended pods of a cluster, and the projects of which not all that wait are loaded.
+
+    Raises TooLarge where too many have a node: those are never cut, for they take room.
+    """
     rows = PodRow.objects.filter(
         workload__cluster=cluster_id, phase__in=("Pending", "Running"), vanished_at=None
     )
+    pods = _read_pods(rows)
+    if len(pods) <= MOST_PODS:
+        return pods, frozenset()
+    waiting, placed = rows.filter(node="").order_by(), rows.exclude(node="")
+    counts = dict(waiting.values_list("workload__project").annotate(Count("pk")))
+    share = _find_share(counts.values(), max(0, MOST_PODS - placed.count()))
+    # All pods of a workload have the same sum, so that no gang is cut in two.
+    age = [F("workload__attempts__requested_at").asc(), F("workload").asc()]
+    sum_so_far = Window(Count("pk"), ["workload__project"], age)
+    current = waiting.filter(workload__attempts__number=F("workload__attempt"))
+    oldest = _read_pods(current.alias(sum_so_far=sum_so_far).filter(sum_so_far__lte=share))
+    # Last, so that a pod that gets its node meanwhile is not missed.
+    placed_pods = _read_pods(placed)
+    if len(placed_pods) > MOST_PODS:
+        raise TooLarge
+    by_id = {pod.id: pod for pod in (*oldest, *placed_pods)}
+    pods = sorted(by_id.values(), key=lambda pod: (pod.workload_id, pod.id))
+    return pods, frozenset(project for project, count in counts.items() if count > share)
+
+
+def _read_pods(rows: "QuerySet[PodRow]") -> Sequence[_PodValues]:
+    """Read pods by workload, one more than is read of a cluster at most. One query."""
     values = rows.order_by("workload_id", "id").values_list(*_PodValues._fields)
     return [_PodValues(*each) for each in values[: MOST_PODS + 1]]
+
+
+def _find_share(counts: Iterable[int], room: int) -> int:
+    """Return how many each may have at most, so that all have room: who has few keeps them."""
+    ordered = sorted(counts)
+    share = 0
+    for index, count in enumerate(ordered):
+        share = room // (len(ordered) - index)
+        if count > share:
+            break
+        room -= count
+    return share
 
 
 def _build_gangs(

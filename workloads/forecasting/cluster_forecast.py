@@ -1,8 +1,9 @@
 """One cluster played forward: what is known of it is loaded, and the answers are kept."""
 
 import time
+import uuid
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from simulation import Past, RunLengths, StartForecast
 from simulation.forecasting import HORIZON
 from workloads import journal
 from workloads.elastic import cluster_state
+from workloads.elastic.cluster_state import LoadedState
 from workloads.forecasting import forecast_rows
 from workloads.forecasting.evidence import load_run_lengths
 from workloads.forecasting.fingerprint import compute_fingerprint
@@ -40,7 +42,7 @@ LONGEST_CLAIM = timedelta(seconds=150)
 """For how long a cluster is one process's to play forward: longer than the simulator runs."""
 TOO_LARGE = (
     f"The cluster has more than {cluster_state.MOST_NODES:,} nodes or "
-    f"{cluster_state.MOST_PODS:,} unended pods: Muster does not play so many forward."
+    f"{cluster_state.MOST_PODS:,} pods with a node: Muster does not play so many forward."
 )
 WAITING = (Status.PENDING.value, Status.PREPARING.value)
 """Statuses whose workloads have a forecast, or a word why there is none."""
@@ -88,12 +90,14 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
         has_more=len(waiting_workloads) > MOST_FORECASTS,
     )
     forecasts: Mapping[str, StartForecast] = {}
+    left_out: Collection[uuid.UUID] = ()
     try:
-        state = load_played_state(cluster, now)
+        loaded = load_played_state(cluster, now)
+        left_out = _find_left_out(workloads, loaded)
         lengths = load_run_lengths(cluster.pk, now)
         before_now = load_past_submissions(cluster, lengths, now)
         forecasts = simulate(
-            state,
+            loaded.state,
             {**lengths, **before_now.lengths},
             # The same state gives the same answer, whoever plays it forward.
             seed=int(fingerprint[:8], 16),
@@ -104,7 +108,7 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
         computed.trouble = TOO_LARGE
     except SimulatorFailed as error:
         computed.trouble = str(error)
-    updates = _build_updates(cluster, workloads, forecasts, computed)
+    updates = _build_updates(cluster, workloads, forecasts, computed, left_out)
     computed.took_seconds = time.monotonic() - began_at
     journal.record_forecasts(computed, before, updates)
     return True
@@ -119,11 +123,22 @@ def _load_waiting(cluster: Cluster) -> Sequence[Workload]:
     return list(rows.order_by("created_at", "pk").only(*fields)[: MOST_FORECASTS + 1])
 
 
+def _find_left_out(workloads: Sequence[Workload], loaded: LoadedState) -> Collection[uuid.UUID]:
+    """Return the ids of the workloads that are not played: older ones of their projects are."""
+    played = {gang.key for gang in loaded.state.gangs}
+    return {
+        each.pk
+        for each in workloads
+        if each.project_id in loaded.cut_projects and str(each.pk) not in played
+    }
+
+
 def _build_updates(
     cluster: Cluster,
     workloads: Sequence[Workload],
     forecasts: Mapping[str, StartForecast],
     computed: ClusterForecast,
+    left_out: Collection[uuid.UUID],
 ) -> Sequence[journal.ForecastUpdate]:
     """Build what is written of each waiting workload. Some queries, whatever waits."""
     now = computed.computed_at
@@ -137,7 +152,12 @@ def _build_updates(
         forecast = None if is_unplayed else forecasts.get(str(workload.pk))
         record = None
         if forecast is None:
-            row = _build_row_without_forecast(workload, computed, is_unplayed=is_unplayed)
+            row = _build_row_without_forecast(
+                workload,
+                computed,
+                is_unplayed=is_unplayed,
+                is_left_out=workload.pk in left_out,
+            )
         else:
             row = forecast_rows.build_forecast_row(workload, forecast, now, margins)
             if forecast_rows.is_record_due(
@@ -159,7 +179,7 @@ def _load_kept_records(cluster: Cluster) -> Mapping[tuple[object, int], list[For
 
 
 def _build_row_without_forecast(
-    workload: Workload, computed: ClusterForecast, *, is_unplayed: bool
+    workload: Workload, computed: ClusterForecast, *, is_unplayed: bool, is_left_out: bool
 ) -> WorkloadForecast:
     """Build the row that says why nothing is forecast."""
     if computed.trouble or is_unplayed:
@@ -168,6 +188,8 @@ def _build_row_without_forecast(
         outlook = ForecastOutlook.PREPARING
     elif workload.reason == HELD_BY_KUEUE:
         outlook = ForecastOutlook.HELD
+    elif is_left_out:
+        outlook = ForecastOutlook.UNKNOWN
     else:
         outlook = ForecastOutlook.NO_PODS
     return WorkloadForecast(

@@ -4,21 +4,28 @@ from dataclasses import replace
 from datetime import datetime
 
 from clusters.models import Cluster
-from scheduling import Bound, ClusterState, Queue
-from workloads.elastic.cluster_state import load_cluster_state
+from scheduling import Bound, Queue
+from workloads.elastic.cluster_state import MOST_PODS, LoadedState, load_cluster_state
 from workloads.forecasting.gang_sizes import require_whole_gangs
 
+LEFT_OUT = (
+    f"The cluster has more than {MOST_PODS:,} unended pods, and too many of its project wait: "
+    "Muster plays the oldest of them forward, and this workload once some of those have started or "
+    "ended."
+)
 
-def load_played_state(cluster: Cluster, now: datetime) -> ClusterState:
+
+def load_played_state(cluster: Cluster, now: datetime) -> LoadedState:
     """Load the state of a cluster from which it is played forward. Raises TooLarge.
 
     Queries as in `load_cluster_state`, and one more without KAI.
     """
-    state = require_whole_gangs(load_cluster_state(cluster, now), cluster)
-    if cluster.can.has_kai:
-        return state
-    # The scheduler of Kubernetes knows no queues: quotas and limits hold nobody back.
-    return replace(state, queues=[_lift_bounds(queue) for queue in state.queues])
+    loaded = load_cluster_state(cluster, now)
+    state = require_whole_gangs(loaded.state, cluster)
+    if not cluster.can.has_kai:
+        # The scheduler of Kubernetes knows no queues: quotas and limits hold nobody back.
+        state = replace(state, queues=[_lift_bounds(queue) for queue in state.queues])
+    return LoadedState(state, loaded.cut_projects)
 
 
 def _lift_bounds(queue: Queue) -> Queue:

@@ -15,6 +15,7 @@ from console.texts import join_words
 from projects.models import User
 from simulation.run_lengths import FEWEST_RUNS
 from workloads.diagnosis.queue_position import QueuePosition, format_ordinal
+from workloads.forecasting.played_state import LEFT_OUT
 from workloads.forecasting.unplayed_devices import NOT_PLAYED, find_unplayed_device
 from workloads.journal.forecast_records import UNSTARTED
 from workloads.models import (
@@ -293,7 +294,7 @@ def _explain(outlook: ForecastOutlook, blockers: Sequence[Blocker], workload: Wo
             return _explain_pods(workload)
     forecasts = ClusterForecast.objects.filter(pk=workload.cluster_id)
     trouble = forecasts.values_list("trouble", flat=True).first() or _explain_devices(workload)
-    return f"No forecast. {trouble}".rstrip()
+    return f"No forecast. {trouble or LEFT_OUT}"
 
 
 def _explain_devices(workload: Workload) -> str:

@@ -49,7 +49,7 @@ STALE_AFTER = timedelta(minutes=3)
 REFUSAL_PAUSE = timedelta(minutes=10)
 """How long a workload whose change the cluster refused is left alone."""
 TOO_MANY = (
-    f"more than {cluster_state.MOST_NODES:,} nodes or {cluster_state.MOST_PODS:,} unended pods"
+    f"more than {cluster_state.MOST_NODES:,} nodes or {cluster_state.MOST_PODS:,} pods with a node"
 )
 KEPT_IN_KUEUE = (
     "Muster leaves its number of workers as it is: it is in a queue of Kueue, which stops a job "
@@ -175,7 +175,7 @@ def _choose_workers(cluster: Cluster, loaded: Sequence[LoadedJob]) -> Mapping[st
 
     def load_state() -> ClusterState | None:
         try:
-            state = cluster_state.load_cluster_state(cluster, now)
+            state = cluster_state.load_cluster_state(cluster, now).state
         except cluster_state.TooLarge:
             _report_too_large(cluster, loaded)
             return None
