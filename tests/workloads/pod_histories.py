@@ -256,8 +256,12 @@ class PodHistory:
         assert row.gpus_allocated == sum(placed, Decimal(0))
         assert row.cpu_allocated == sum(placed, Decimal(0)) * Decimal("1.5")
         assert row.memory_allocated == sum(placed, Decimal(0)) * (1 << 30)
-        has_master = any(view.role in RANK_0_ROLES for view in views) or "Master" in nested_dict(
-            row.job, "spec", "pytorchReplicaSpecs"
+        assert self.is_led or not kept.is_led
+        # Once the job is gone, ranks stay.
+        has_master = (
+            any(view.role in RANK_0_ROLES for view in views)
+            or "Master" in nested_dict(row.job, "spec", "pytorchReplicaSpecs")
+            or (row.job is None and kept.is_led)
         )
         for pod, view in zip(own, views, strict=True):
             assert pod.rank == compute_rank(view.role, view.index, has_master=has_master)

@@ -107,6 +107,26 @@ def test_the_pod_of_the_lowest_rank_is_named(cast: Cast) -> None:
     assert Workload.objects.get().reason == "worker 4: ErrImagePull"
 
 
+@pytest.mark.parametrize("is_counted_anew", [False, True])
+def test_ranks_stay_when_the_job_and_its_master_are_gone(cast: Cast, is_counted_anew: bool) -> None:
+    kube = start_workload(cast, 2)
+    gone = [*observe_gone("job", kube.job(CREATED, workers=2))]
+    gone += observe_gone("pod", kube.pod("master"))
+    journal.record_observations(cast.cluster.pk, gone)
+    if is_counted_anew:
+        kinds = ("job", "pod", "podgroup")
+        known = journal.list_known_objects(cast.cluster.pk, *kinds, workload=kube.workload.pk)
+        workers = [kube.pod("worker", each) for each in range(2)]
+        journal.reconcile_workload(kube.workload.pk, None, workers, None, known_before=known)
+    journal.record_observations(cast.cluster.pk, pods(kube.ended("worker", 0, code=143)))
+    ranks = dict(Pod.objects.values_list("name", "rank"))
+    assert {name.partition("-")[2]: rank for name, rank in ranks.items()} == {
+        "master-0": 0,
+        "worker-0": 1,
+        "worker-1": 2,
+    }
+
+
 @pytest.mark.parametrize("is_reversed", [False, True])
 def test_of_two_pods_in_one_place_the_same_is_named_whichever_came_first(
     cast: Cast, is_reversed: bool

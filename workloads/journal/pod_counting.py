@@ -103,7 +103,9 @@ def _add_share(
 
 
 def _is_led(update: WorkloadUpdate, counts: PodCounts) -> bool:
-    return counts.masters > 0 or _has_master(update.job)
+    """Return whether rank 0 is a leading pod; once the job is gone that stays as it was."""
+    was_led = counts.is_led and update.job is None
+    return counts.masters > 0 or was_led or _has_master(update.job)
 
 
 def _has_master(job: Object | None) -> bool:
@@ -137,7 +139,9 @@ def _recount(updates: Sequence[WorkloadUpdate]) -> list[bulk_sql.RowChange]:
     """Count all existing pods of these workloads. Return the changes of rows they did not load."""
     by_id = {update.workload.pk: update for update in updates}
     for update in updates:
-        update.counts = PodCounts(attempt=update.workload.attempt, job_uid=_find_job_uid(update))
+        before, attempt = update.counts, update.workload.attempt
+        update.counts = PodCounts(attempt=attempt, job_uid=_find_job_uid(update))
+        update.counts.is_led = before is not None and before.attempt == attempt and before.is_led
         for pod in update.pods.values():
             if _set_standing(update, pod, pod.data):
                 update.changed_pod_uids.add(pod.uid)
