@@ -28,6 +28,8 @@ from workloads.specs import (
     UnreadableSpec,
     find_problems,
 )
+from workloads.specs.command_lines import MAX_LINE
+from workloads.specs.problem_reports import MAX_LIST_ITEMS
 
 
 def test_the_walk_asks_for_three_pods_and_three_tenths_of_a_gpu() -> None:
@@ -159,3 +161,11 @@ def test_a_line_becomes_words_and_words_a_line() -> None:
     assert specs.split_command_line(specs.join_command_line(("a b", "", "'"))) == ("a b", "", "'")
     with pytest.raises(InvalidCommandLine):
         specs.split_command_line("'open")
+
+
+def test_a_line_is_split_no_further_than_is_judged() -> None:
+    assert len(specs.split_command_line("a " * 100_000)) == MAX_LIST_ITEMS + 1
+    longest = "a" * MAX_LINE
+    assert specs.split_command_line(longest) == (longest,)
+    with pytest.raises(InvalidCommandLine, match="must have at most 262,144 characters"):
+        specs.split_command_line(f"{longest}a")
