@@ -74,9 +74,12 @@ def test_stop_run_and_delete_are_accepted_and_asked_of_the_journal(cast: Cast) -
         "message": "train1 is being stopped.",
     }
     assert bob("GET", one)["actualPhase"] == "Stopping"
-    assert bob("POST", f"{one}/suspend", status=202)["message"] == "train1 was stopped already."
+    assert bob("POST", f"{one}/suspend", status=202)["message"] == (
+        "train1 is being stopped already."
+    )
     assert "message" in bob("POST", f"{one}/resume", status=409)
     end_workload(workload)
+    assert bob("POST", f"{one}/suspend", status=202)["message"] == "train1 was stopped already."
     for message in ("train1 runs again.", "train1 was started already."):
         assert bob("POST", f"{one}/resume", status=202)["message"] == message
     assert bob("GET", f"/workloads/{workload.pk}")["additionalFields"]["attempt"] == 2

@@ -25,6 +25,7 @@ from workloads.asset_references import AssetReference
 from workloads.judgement import judge_submission
 from workloads.rest.reading import Submission, parse_submission
 from workloads.specs import Architecture
+from workloads.states import Status
 
 
 class ArchitectureView(ApiView):
@@ -117,7 +118,12 @@ class SuspendView(ArchitectureView):
     def post(self, request: Request, workload_id: uuid.UUID) -> Response:
         workload = get_workload(self.user, workload_id, architecture=self.architecture)
         is_new = actions.stop(workload, self.user)
-        outcome = "is being stopped" if is_new else "was stopped already"
+        if is_new:
+            outcome = "is being stopped"
+        elif workload.status == Status.STOPPED:
+            outcome = "was stopped already"
+        else:
+            outcome = "is being stopped already"
         return _build_accepted_response(f"{workload.name} {outcome}.")
 
 

@@ -1,6 +1,6 @@
 """Finds nodes with faulty devices, and nodes that are not ready, below running ranks. Pure."""
 
-from workloads.quantities import format_count
+from workloads.quantities import format_count, format_ranks
 from workloads.radar.evidence import RankEvidence, WorkloadEvidence
 from workloads.radar.findings import Certainty, Finding, Kind, Proof
 from workloads.xids import FATAL_XIDS
@@ -81,14 +81,14 @@ def _build_finding(
     if others:
         failed = format_count(others, "other workload")
         proofs.append(Proof(f"{failed} of the project failed there in the last 7 days."))
-    many = f"ranks {ranks[0].rank} and {len(ranks) - 1} others" if len(ranks) > 1 else ""
-    rank_words = many or f"rank {ranks[0].rank}"
+    rank_words = format_ranks([each.rank for each in ranks])
+    verb = "runs" if len(ranks) == 1 else "run"
     text = proofs[0].text.removesuffix(".")
     reason = f"{text[0].lower()}{text[1:]}" if text.startswith("It ") else text
     return Finding(
         Kind.NODE,
         Certainty.CERTAIN,
-        f"Node {name}, where {rank_words} {'run' if many else 'runs'}, is faulty: {reason}.",
+        f"Node {name}, where {rank_words} {verb}, is faulty: {reason}.",
         HELP,
         evidence.now,
         subject=name,
