@@ -139,9 +139,9 @@ def _recount(updates: Sequence[WorkloadUpdate]) -> list[bulk_sql.RowChange]:
     """Count all existing pods of these workloads. Return the changes of rows they did not load."""
     by_id = {update.workload.pk: update for update in updates}
     for update in updates:
-        before, attempt = update.counts, update.workload.attempt
+        earlier, attempt = update.counts, update.workload.attempt
         update.counts = PodCounts(attempt=attempt, job_uid=_find_job_uid(update))
-        update.counts.is_led = before is not None and before.attempt == attempt and before.is_led
+        update.counts.is_led = earlier is not None and earlier.attempt == attempt and earlier.is_led
         for pod in update.pods.values():
             if _set_standing(update, pod, pod.data):
                 update.changed_pod_uids.add(pod.uid)
