@@ -20,6 +20,7 @@ Rank = tuple[float, ...]
 """How early a queue gives: the largest first."""
 
 RankedQueue = tuple[Rank, str]
+"""How early a queue gives, and its name."""
 
 
 class Parting(NamedTuple):
