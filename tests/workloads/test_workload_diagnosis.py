@@ -2,6 +2,7 @@
 and the place in a kept log.
 """
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -24,6 +25,7 @@ from workloads.logbook import log_paths
 from workloads.models import Log, Pod, Workload
 from workloads.specs import Architecture, Compute, Environment, Gpus, Setup, encode_spec
 
+MINUTE = timedelta(minutes=1)
 JOB: dict[str, Any] = {
     "kind": "Job",
     "metadata": {"name": "train1", "uid": "j"},
@@ -159,6 +161,22 @@ def test_an_event_of_the_cluster_says_why_there_are_no_pods(cast: Cast) -> None:
 def test_nothing_is_said_where_there_is_nothing_to_explain(cast: Cast, status: str) -> None:
     workload = create_waiting(cast)
     workload.status = status
+    assert queries.diagnose_workload(workload, cast.bob) is None
+
+
+@pytest.mark.parametrize("status", ["Creating", "Resuming", "Stopping", "Deleting"])
+def test_a_step_that_nobody_takes_is_named(cast: Cast, status: str) -> None:
+    now = timezone.now()
+    workload = a_workload(cast.team_a, "stuck", status=status, next_try_at=now - MINUTE / 2)
+    assert queries.diagnose_workload(workload, cast.bob) is None, "the sweep may still come"
+    workload.next_try_at = now - 3 * MINUTE
+    diagnosis = queries.diagnose_workload(workload, cast.bob)
+    assert diagnosis is not None
+    assert diagnosis.sentence == "No worker of Muster has taken its next step for 3 min."
+    workload.cluster.unreachable_since = now
+    assert queries.diagnose_workload(workload, cast.bob) is None
+    workload.cluster.unreachable_since = None
+    workload.status = "Running"
     assert queries.diagnose_workload(workload, cast.bob) is None
 
 

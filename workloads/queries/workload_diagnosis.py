@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.db.models import Count, Exists, F, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from projects.durations import describe_duration
 from projects.models import User
 from workloads import data_delivery, logbook
 from workloads.diagnosis import Diagnosis, NodeFault, diagnose_failure, find_clue
@@ -18,7 +19,7 @@ from workloads.pod_views import build_pod_view
 from workloads.queries import waiting
 from workloads.queries.waiting import WAITING_STATUSES
 from workloads.radar import Kind
-from workloads.states import Status
+from workloads.states import ENDING, STARTING, Status
 
 MOST_LOGS = 16
 MOST_FAILED_PODS = 64
@@ -29,6 +30,11 @@ FAULT_AGE = timedelta(minutes=10)
 """How long before the end a fault may have been over that explains it."""
 MOST_GROUPS = 5
 """Statuses of failed pods that are named."""
+OVERDUE_AFTER = timedelta(minutes=1)
+OVERDUE_HELP = (
+    "That is no fault of the workload: an administrator finds under /readyz, and in the logs of "
+    "worker, beat and Redis, what does not run or has too much to do. Then it goes on by itself."
+)
 TAIL_BYTES = 64 * 1024
 """Bytes of the end of a log that are searched for the cause."""
 
@@ -59,15 +65,34 @@ class WorkloadDiagnosis:
 
 
 def diagnose_workload(workload: Workload, user: User) -> WorkloadDiagnosis | None:
-    """Return why it waits, or why it failed; None when neither applies.
+    """Return why it waits, failed, or is not taken further; None when nothing of it applies.
 
     Other projects are named only to a user who may see them.
     """
     if workload.status == Status.FAILED:
         return _diagnose_failure(workload)
     if workload.status in WAITING_STATUSES and workload.job is not None:
-        return _diagnose_waiting(workload, user)
-    return None
+        diagnosis = _diagnose_waiting(workload, user)
+        if diagnosis is not None:
+            return diagnosis
+    return _diagnose_overdue_step(workload)
+
+
+def _diagnose_overdue_step(workload: Workload) -> WorkloadDiagnosis | None:
+    """Return that nobody takes the step that is outstanding; None where it is not long overdue."""
+    cluster = workload.cluster
+    if workload.next_try_at is None or workload.status not in STARTING | ENDING:
+        return None
+    if cluster.unreachable_since is not None or not cluster.is_enabled:
+        # Its steps wait for the cluster, which is said of the cluster.
+        return None
+    # The sweep puts this off each time that it asks for the step.
+    overdue = timezone.now() - workload.next_try_at
+    if overdue < OVERDUE_AFTER:
+        return None
+    minutes = int(overdue.total_seconds()) // 60 * 60
+    sentence = f"No worker of Muster has taken its next step for {describe_duration(minutes)}."
+    return WorkloadDiagnosis(Diagnosis(sentence, OVERDUE_HELP))
 
 
 def _diagnose_waiting(workload: Workload, user: User) -> WorkloadDiagnosis | None:
