@@ -110,9 +110,9 @@ def test_the_pod_of_the_lowest_rank_is_named(cast: Cast) -> None:
 @pytest.mark.parametrize("is_counted_anew", [False, True])
 def test_ranks_stay_when_the_job_and_its_master_are_gone(cast: Cast, is_counted_anew: bool) -> None:
     kube = start_workload(cast, 2)
-    gone = [*observe_gone("job", kube.job(CREATED, workers=2))]
-    gone += observe_gone("pod", kube.pod("master"))
-    journal.record_observations(cast.cluster.pk, gone)
+    changes = [*observe_gone("job", kube.job(CREATED, workers=2))]
+    changes += observe_gone("pod", kube.pod("master"))
+    journal.record_observations(cast.cluster.pk, changes)
     if is_counted_anew:
         kinds = ("job", "pod", "podgroup")
         known = journal.list_known_objects(cast.cluster.pk, *kinds, workload=kube.workload.pk)
