@@ -180,7 +180,7 @@ class Refusal:
         if self.scope.level is Level.DEPARTMENT:
             names = Department.objects.values_list("name", flat=True)
             return f"department {names.filter(pk=_row_id(self.scope)).first()}"
-        return "the scope Everybody" if self.scope.level is Level.TENANT else "this cluster"
+        return "the whole installation" if self.scope.level is Level.TENANT else "this cluster"
 
 
 def can_see(user: User, entity: Entity, scope: Scope) -> bool:

@@ -119,4 +119,4 @@ def test_a_refused_page_leads_to_why(sign_in: SignIn, page: Page, site: Site) ->
     page.goto("/users")
     axe(page)
     page.get_by_role("link", name="Why can't I?").click()
-    expect(page.get_by_text("You may not view users in the scope Everybody.")).to_be_visible()
+    expect(page.get_by_text("You may not view users in the whole installation.")).to_be_visible()

@@ -104,7 +104,7 @@ def test_a_refused_page_and_a_refused_call_say_the_same(client: Client, cast: Ca
     message = Caller(cast.vera)("GET", "/users", status=403)["message"]
     assert answer.status_code == 403
     assert message in answer.content.decode()
-    assert "You may not view users in the scope Everybody" in message
+    assert "You may not view users in the whole installation" in message
     assert (
         "Why can&#x27;t I?" in answer.content.decode() or "Why can't I?" in answer.content.decode()
     )
