@@ -20,6 +20,7 @@ from projects.scopes import cluster_scope
 
 DEFAULT_POOL = "default"
 """The name by which clients mean all nodes: no pool may have it."""
+_MOST_WATTS = 100_000
 _PLAIN_INPUT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
 
@@ -62,7 +63,8 @@ class NodePoolForm(forms.Form):
         label="Power of a GPU in watts",
         required=False,
         min_value=1,
-        max_value=100_000,
+        max_value=_MOST_WATTS,
+        error_messages={"max_value": f"It must be at most {_MOST_WATTS:,}."},
         help_text="Counts where no power is measured. Without it no energy is shown then.",
     )
 

@@ -57,8 +57,8 @@ class Column:
     """A column of a table.
 
     `text` returns a row's value for CSV, and for the page too where neither `template` (which gets
-    `row`) nor `render` is set. `order` are the keys by which it is sorted, as `order_by` takes them
-    and none of them nullable; () is not sortable.
+    `row`) nor `render` is set; there a number has its thousands apart. `order` are the keys by
+    which it is sorted, as `order_by` takes them and none of them nullable; () is not sortable.
     """
 
     name: str

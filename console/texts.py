@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_LONG_WHOLE_NUMBER = re.compile(r"(?<![\w.,])[0-9]{4,18}(?!\w)", re.ASCII)
 _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
@@ -15,6 +16,11 @@ def parse_number(text: object, max_digits: int = 18) -> int | None:
     if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= max_digits:
         return int(text)
     return None
+
+
+def group_thousands(text: object) -> str:
+    """Return a text with a comma between the thousands of its numbers: "12,800.5 GiB"."""
+    return _LONG_WHOLE_NUMBER.sub(lambda number: f"{int(number[0]):,}", str(text))
 
 
 def is_dns_label(text: str) -> bool:

@@ -23,6 +23,8 @@ _UNITS = {
 }
 _WITH_UNIT = re.compile(r"([0-9.eE+-]{1,40})\s*(mb|gb|mib|gib|bytes)", re.IGNORECASE)
 HUNDREDTH = Decimal("0.01")
+_MOST = 10**7
+"""The largest amount of a quota or limit."""
 
 AMOUNT_FIELDS = ("gpu_quota", "gpu_limit", "over_quota_weight", "cpu_quota", "cpu_limit")
 MEMORY_FIELDS = ("memory_quota", "memory_limit")
@@ -91,7 +93,8 @@ def make_amount_field(
         label=label,
         required=False,
         min_value=Decimal(minimum),
-        max_value=Decimal(10**7),
+        max_value=Decimal(_MOST),
+        error_messages={"max_value": f"It must be at most {_MOST:,}."},
         max_digits=10 if places is not None else None,
         decimal_places=places,
         help_text=help_text,

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from console.moments import format_moment
 from console.tables import Column, Table, Width, build_time_column
 from console.templatetags.muster import NO_VALUE, address, duration, gpus, render_time_of_day
+from console.texts import group_thousands
 from workloads import quantities
 from workloads.filter_catalogue import PAGE_FILTERS
 from workloads.models import Workload
@@ -55,7 +56,7 @@ def _render_pods(row: Workload) -> SafeString:
         '<a id="pods-{0}" href="{1}" data-dialog="{1}" aria-label="{2}{3}: pods of {4}">{2}</a>',
         row.pk,
         address("workload-pods", row.pk),
-        _count_pods(row),
+        group_thousands(_count_pods(row)),
         "" if row.ended else " running",
         row.name,
     )

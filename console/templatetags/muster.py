@@ -30,8 +30,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from console import tracing
+from console.texts import group_thousands
 
 register = template.Library()
+register.filter("grouped", group_thousands)
 
 NO_VALUE = "–"
 """What stands where there is no value."""
@@ -216,7 +218,12 @@ def duration(seconds: float | None) -> str:
     return f"{total_seconds // _DAY} d {total_seconds % _DAY // _HOUR} h"
 
 
-@register.filter
+@register.filter(name="gpus")
+def render_gpus(number: Decimal | float | str | None) -> str:
+    """Return a count of GPUs for a page, as `gpus` does, with its thousands apart."""
+    return group_thousands(gpus(number))
+
+
 def gpus(number: Decimal | float | str | None) -> str:
     """Return a count of GPUs without trailing zeros: 0.1, 1, 2.5; a dash for none at all."""
     if number is None or number == "":

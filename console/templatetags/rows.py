@@ -17,16 +17,22 @@ from django.utils.safestring import SafeString, mark_safe
 from console.table_filters import MAX_TEXT_CHARS, Choices, Filter
 from console.tables import Column, Listing
 from console.templatetags.muster import NO_VALUE
+from console.texts import group_thousands
 
 register = template.Library()
 
 
 @register.simple_tag
 def cell(column: Column, row: Any) -> str:
-    """Return the text of a row in a column; a dash for nothing."""
+    """Return the text of a row in a column; a dash for nothing.
+
+    Numbers have their thousands apart.
+    """
     text = column.text(row)
     if text is None or text == "":
         return NO_VALUE
+    if column.is_number:
+        return group_thousands(text)
     return text if isinstance(text, str) else str(text)
 
 

@@ -16,7 +16,8 @@ from console.errors import Clash
 from console.http import build_empty_state, redirect_with_message, render_form
 from console.questions import Question, render_question
 from console.tables import Column, Table, build_time_column
-from console.templatetags.muster import gpus, render_link
+from console.templatetags.muster import gpus, render_gpus, render_link
+from console.texts import group_thousands
 from projects import access, departments, durations, quotas
 from projects.department_sums import annotate_sums, effective_gpu_quota, projects_gpu_quota
 from projects.http import Request
@@ -58,9 +59,11 @@ def _render_quota(row: Department) -> SafeString:
     """Render the quota, where it comes from, and the limit."""
     return format_html(
         "{}{}{}",
-        _format_quota(effective_gpu_quota(row)),
+        group_thousands(_format_quota(effective_gpu_quota(row))),
         _render_remark("sum of its projects") if row.gpu_quota is None else "",
-        _render_remark(f"at most {gpus(row.gpu_limit)}") if row.gpu_limit is not None else "",
+        _render_remark(f"at most {render_gpus(row.gpu_limit)}")
+        if row.gpu_limit is not None
+        else "",
     )
 
 

@@ -55,6 +55,11 @@ def test_a_duration_has_the_two_units_that_matter(seconds: float | None, words: 
 )
 def test_gpus_have_no_idle_zeros(number: object, words: str) -> None:
     assert muster.gpus(number) == words  # type: ignore[arg-type]
+    assert render_source("{{ number|gpus }}", number=number) == words
+
+
+def test_a_page_has_the_thousands_of_numbers_apart() -> None:
+    assert render_source("{{ n|gpus }} {{ n|grouped }}", n=Decimal(12800)) == "12,800 12,800"
 
 
 @pytest.mark.parametrize(

@@ -256,6 +256,16 @@ def test_csv_has_every_column_and_no_formula(cast: Cast, rows: Any) -> None:
     assert lines[1].startswith("env-000,'=image-0,")
 
 
+def test_numbers_have_their_thousands_apart_on_the_page_and_not_in_csv(
+    cast: Cast, rows: Any
+) -> None:
+    wide = Column("size", "Size", lambda row: "12800.5", is_number=True)
+    table = replace(TABLE, columns=(TABLE.columns[0], wide))
+    assert ">12,800.5</td>" in render_list(build_request(cast, ""), rows, table).content.decode()
+    sheet = render_list(build_request(cast, "format=csv&q=env-000"), rows, table)
+    assert sheet.content.decode().splitlines()[1] == "env-000,12800.5"
+
+
 def test_csv_has_the_columns_that_the_address_chooses(cast: Cast, rows: Any) -> None:
     request = build_request(cast, "format=csv&q=env-00&column=created")
     given = render_list(request, rows, TABLE).content.decode()

@@ -3,6 +3,7 @@
 import pytest
 
 from console.texts import (
+    group_thousands,
     is_dns_label,
     is_dns_subdomain,
     join_first,
@@ -74,3 +75,21 @@ def test_names_of_objects_are_those_of_kubernetes(
 ) -> None:
     assert is_dns_label(text) is is_label
     assert is_dns_subdomain(text) is is_subdomain
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "None"),
+        (999, "999"),
+        (1200, "1,200"),
+        ("12800.5 GiB", "12,800.5 GiB"),
+        ("0.33333", "0.33333"),
+        ("1000/20000", "1,000/20,000"),
+        ("12,800", "12,800"),
+        ("a4096 4096Mi", "a4096 4096Mi"),
+        ("-1200", "-1,200"),
+    ],
+)
+def test_long_numbers_have_their_thousands_apart(text: object, words: str) -> None:
+    assert group_thousands(text) == words

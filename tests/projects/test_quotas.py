@@ -55,7 +55,7 @@ def test_a_quota_is_filled_in_as_people_count(client: Client, cast: Cast) -> Non
         ({"over_quota_weight": "-1"}, "over_quota_weight", "0"),
         ({"gpu_quota": "NaN"}, "gpu_quota", "number"),
         ({"memory_quota": "1e99999999 GiB"}, "memory_quota", "number"),
-        ({"memory_quota": "1e999999999999"}, "memory_quota", "10000000"),
+        ({"memory_quota": "1e999999999999"}, "memory_quota", "10,000,000"),
         ({"gpu_quota": "1e99999999"}, "gpu_quota", "10"),
     ],
 )

@@ -40,7 +40,12 @@ class NodeCountForm(forms.Form):
     def __init__(self, *args: Any, present: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         most = max(MOST_OF_A_KIND, present)
-        self.fields[COUNT_FIELD] = forms.IntegerField(label="Nodes", min_value=0, max_value=most)
+        self.fields[COUNT_FIELD] = forms.IntegerField(
+            label="Nodes",
+            min_value=0,
+            max_value=most,
+            error_messages={"max_value": f"It must be at most {most:,}."},
+        )
 
 
 @dataclass(frozen=True, slots=True)
