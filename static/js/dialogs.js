@@ -1,6 +1,7 @@
 // The page's one dialog, its side drawer, and the question before what cannot be undone.
 // data-dialog="/url" and data-drawer="/url" open that address's part; data-close closes; data-confirm="text" asks first
 // (data-confirm-title, data-confirm-yes for its words). HX-Trigger: muster:close closes both from the server.
+// data-shown-once marks what cannot be shown again: the dialog with it asks before it closes.
 "use strict";
 
 (() => {
@@ -34,11 +35,27 @@
   document.querySelectorAll("dialog").forEach((box) => sizes.observe(box));
   document.addEventListener("htmx:afterSwap", ({ target }) => { if (target.closest("dialog")) clearBars(target.closest("dialog")); });
 
+  // Beside the drawer the page can be used; where the drawer covers it (css/parts.css has its width), nothing behind it is reached.
+  const covered = window.matchMedia("(width <= 820px)");
+  const show = (box) => {
+    if (box === drawer && !covered.matches) box.show();
+    else box.showModal();
+  };
+  covered.addEventListener("change", () => {
+    // Shown anew, the drawer would stand in front of a question about it.
+    if (!drawer.open || document.querySelector("dialog:modal:not(#drawer)")) return;
+    const focused = document.activeElement;
+    const { scrollTop } = drawer;
+    drawer.close();
+    show(drawer);
+    drawer.scrollTop = scrollTop;
+    focused.focus({ preventScroll: true });
+  });
+
   const opened = (box, opener) => {
     if (!box.open) {
       openers.set(box, opener);
-      if (box === drawer) box.show();
-      else box.showModal();
+      show(box);
     }
     focusHeading(box);
   };
@@ -63,6 +80,8 @@
   };
 
   const closed = (box) => {
+    // The event comes a moment later: it may be open again.
+    if (box.open) return;
     const opener = openers.get(box);
     openers.delete(box);
     const toasts = box.querySelector(":scope > #toasts");
@@ -80,9 +99,10 @@
   };
 
   const askBeforeClosing = (event, box) => {
-    if (!isUnsaved(box)) return false;
+    const question = box.querySelector("[data-shown-once]") ? SHOWN_ONCE : isUnsaved(box) ? DISCARD : null;
+    if (!question) return false;
     event.preventDefault();
-    ask(DISCARD, document.activeElement, () => box.close());
+    ask(question, document.activeElement, () => box.close());
     return true;
   };
 
@@ -102,7 +122,9 @@
     box.addEventListener("cancel", (event) => { if (event.target === box) askBeforeClosing(event, box); });
   }
   // A click on the shade around a dialog is a click on the dialog itself.
-  dialog.addEventListener("click", (event) => { if (event.target === dialog && !dialog.querySelector("form")) dialog.close(); });
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog && !dialog.querySelector("form") && !askBeforeClosing(event, dialog)) dialog.close();
+  });
 
   const plainClick = (event) => !(event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
 
@@ -114,7 +136,9 @@
       if (wanted.dataset.dialog) open(wanted.dataset.dialog, dialog, focusable(wanted));
       else open(wanted.dataset.drawer, drawer, focusable(wanted));
     } else if (at.closest("[data-close]")) {
-      at.closest("dialog")?.close();
+      const box = at.closest("dialog");
+      // Who presses Cancel has thought of what is typed, but not of what comes no second time.
+      if (!box?.querySelector("[data-shown-once]") || !askBeforeClosing(event, box)) box?.close();
     }
   });
 
@@ -131,6 +155,13 @@
     text: "It has not been saved or sent. Closing this loses it.",
     yes: "Throw it away",
     no: "Keep it",
+  };
+
+  const SHOWN_ONCE = {
+    title: "Close without another look?",
+    text: "What stands here is shown this once. Copy it before you close, if you have not: nobody can show it again.",
+    yes: "Close it",
+    no: "Keep it open",
   };
 
   // The question that is open: where it was asked, and what a Yes does with that element as it stands then.

@@ -76,22 +76,38 @@ window.muster = (() => {
   const STAY = 8000;
 
   // Errors stay until they are dismissed; the rest goes by itself, but not while somebody is on it.
+  const ages = new WeakMap();
   const age = (toast) => {
     if (["error", "notice"].includes(toast.dataset.toast)) return;
-    const leave = () => (toast.matches(":hover, :focus-within") ? window.setTimeout(leave, STAY / 2) : toast.remove());
-    window.setTimeout(leave, STAY);
+    const leaveAfter = (delay) => {
+      window.clearTimeout(ages.get(toast));
+      ages.set(toast, window.setTimeout(leave, delay));
+    };
+    const leave = () => (toast.matches(":hover, :focus-within") ? leaveAfter(STAY / 2) : toast.remove());
+    leaveAfter(STAY);
+  };
+
+  const WORDS = ".mu-toast__text", COUNT = ".mu-toast__count";
+  // Equal messages would push others out of sight: one stands, and says how often it came.
+  const repeat = (toast) => {
+    const times = Number(toast.dataset.times || 1) + 1;
+    toast.dataset.times = String(times);
+    toast.querySelector(COUNT).textContent = `${times} times`;
+    age(toast);
   };
 
   const toast = (text, kind = "info") => {
-    const made = document.getElementById("toast-template").content.firstElementChild.cloneNode(true);
-    made.dataset.toast = kind;
-    made.className = `mu-toast mu-toast--${kind}`;
-    if (ICONS[kind]) made.firstElementChild.replaceWith(ICONS[kind]());
-    made.querySelector(".mu-toast__text").textContent = text;
     // Behind an open dialog nobody would see it.
     const toasts = document.getElementById("toasts");
     const host = [...document.querySelectorAll("dialog:modal")].at(-1) || document.body;
     if (toasts.parentElement !== host) host.append(toasts);
+    const equal = [...toasts.children].find((each) => each.dataset.toast === kind && each.querySelector(WORDS).textContent === text);
+    if (equal) return repeat(equal);
+    const made = document.getElementById("toast-template").content.firstElementChild.cloneNode(true);
+    made.dataset.toast = kind;
+    made.className = `mu-toast mu-toast--${kind}`;
+    if (ICONS[kind]) made.firstElementChild.replaceWith(ICONS[kind]());
+    made.querySelector(WORDS).textContent = text;
     toasts.append(made);
     age(made);
   };
@@ -209,7 +225,8 @@ window.muster = (() => {
     }
     sent.set(form, actions.add(action(event.submitter)));
   });
-  // Whoever comes back to the page as it was may send it again.
+  // Whoever types on, after sending was broken off, or comes back to the page as it was, may send it again.
+  document.addEventListener("input", ({ target }) => { if (target.form) sent.delete(target.form); });
   window.addEventListener("pageshow", () => { sent = new WeakMap(); });
 
   const navigation = () => {

@@ -33,7 +33,8 @@
 
   const isBusy = () => {
     const field = document.activeElement;
-    const hasForm = [...document.querySelectorAll("dialog:modal form")].some(isPosted);
+    // The drawer shows: what its buttons send is no form that somebody is at.
+    const hasForm = [...document.querySelectorAll("dialog:modal:not(#drawer) form")].some(isPosted);
     return hasForm || (field?.matches("input, textarea, select") && isChanged(field)) || isIn(document);
   };
 

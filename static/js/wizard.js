@@ -10,9 +10,12 @@
   const stored = () => {
     const url = form.dataset.save;
     const said = document.getElementById("saved");
+    const REFUSALS = {
+      409: "Not saved: this was submitted already",
+      412: "Not saved: you changed this in another tab or window. CONTINUE shows what.",
+    };
     let timer = 0;
     let changed = false;
-    let leaving = false;
     let sent = 0;
     let stamp = Number(form.elements.at.value);
     // Counts up from what was stored last, by a machine whose clock may be ahead of this one.
@@ -23,7 +26,7 @@
 
     const send = () => {
       window.clearTimeout(timer);
-      if (!changed || leaving) return;
+      if (!changed) return;
       changed = false;
       const mine = ++sent;
       raiseStamp();
@@ -33,10 +36,10 @@
         .then(() => { if (mine === sent && !changed) said.textContent = "Saved"; })
         .then(redraw)
         .catch((error) => {
+          // What was sent after this has all that this had.
+          if (mine !== sent) return;
           changed = true;
-          const isSubmitted = error.message === "409";
-          const text = isSubmitted ? "Not saved: this was submitted already" : "Not saved yet";
-          if (!leaving) said.textContent = text;
+          said.textContent = REFUSALS[error.message] || "Not saved yet";
         });
     };
     const later = (event) => {
@@ -51,13 +54,13 @@
     form.addEventListener("muster:rows", () => { changed = true; send(); });
     // What is left unsent goes with the page; the browser finishes it.
     window.addEventListener("pagehide", send);
+    // The form's own request stores all of it. Whoever breaks that off and types on is stored again.
     form.addEventListener("submit", () => {
       window.clearTimeout(timer);
       raiseStamp();
-      leaving = true;
+      changed = false;
+      sent += 1;
     });
-    // Back from another page, the form may be the browser's own copy of it, as it was left.
-    window.addEventListener("pageshow", () => { leaving = false; });
   };
 
   // ---- A total of GPUs, or a number of workers ----

@@ -225,6 +225,58 @@ def test_the_drawer_opens_beside_the_page_and_gives_the_focus_back(sign_in: Sign
     expect(opener).to_be_focused()
 
 
+def test_the_drawer_that_covers_the_page_keeps_the_focus_inside(sign_in: SignIn) -> None:
+    page = sign_in("alice")
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.evaluate(
+        "const link = document.getElementById('new-project'); link.dataset.drawer = "
+        "'/users/new'; delete link.dataset.dialog"
+    )
+    opener = page.get_by_role("link", name="New project")
+    opener.click()
+    drawer = page.locator("#drawer")
+    expect(drawer.get_by_role("heading", name="New user")).to_be_focused()
+    for key in ("Tab", "Shift+Tab"):
+        for _ in range(15):
+            page.keyboard.press(key)
+            assert page.evaluate(
+                "document.activeElement === document.body"
+                " || !!document.activeElement.closest('#drawer')"
+            )
+    axe(page)
+    # A message stands in front of it, and goes back to the page with it.
+    page.evaluate("muster.toast('Look here')")
+    drawer.get_by_role("button", name="Dismiss").click()
+    # Where there is room beside it, the page can be used; what is typed stays when that changes.
+    name = drawer.get_by_label("User name")
+    name.fill("half-typed")
+    for width, is_modal in ((1280, False), (360, True)):
+        page.set_viewport_size({"width": width, "height": 800})
+        expect(page.locator("#drawer:modal")).to_have_count(int(is_modal))
+        expect(name).to_be_focused()
+        expect(name).to_have_value("half-typed")
+    name.fill("")
+    page.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+    expect(opener).to_be_focused()
+    expect(page.locator("body > #toasts")).to_have_count(1)
+
+
+def test_equal_toasts_are_one_that_counts(sign_in: SignIn) -> None:
+    page = sign_in("alice", "/users")
+    for _ in range(5):
+        page.evaluate("muster.toast('It is there.', 'error')")
+    page.evaluate("muster.toast('It is there.', 'success')")
+    toasts = page.locator(".mu-toast")
+    expect(toasts).to_have_count(2)
+    expect(toasts.first).to_contain_text("5 times")
+    axe(page)
+    toasts.first.get_by_role("button", name="Dismiss").click()
+    page.evaluate("muster.toast('It is there.', 'error')")
+    expect(toasts).to_have_count(2)
+    expect(toasts.last.locator(".mu-toast__count")).to_be_empty()
+
+
 def test_what_is_refused_is_told_where_one_looks(sign_in: SignIn) -> None:
     page = sign_in("alice", "/users")
     page.evaluate("htmx.ajax('POST', '/users/999999/reset', {swap: 'none'})")

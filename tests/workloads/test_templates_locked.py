@@ -68,7 +68,9 @@ def test_a_tampered_request_takes_the_templates_value(
     untouched = submit_and_decode(start_from_template(cast, template))
     Workload.objects.all().delete()
     walk = start_from_template(cast, template)
-    walk.client.post(f"{walk.page.request['PATH_INFO']}/typed", tampered | {"at": "1"})
+    page = form_of(walk.page)["page"][0]
+    typed = tampered | {"at": "1", "page": page}
+    walk.client.post(f"{walk.page.request['PATH_INFO']}/typed", typed)
     assert submit_and_decode(walk.send(**tampered)) == untouched
 
 

@@ -209,13 +209,14 @@ def test_a_step_counts_up_from_what_another_machine_stored(cast: Cast) -> None:
 def test_a_button_stores_its_form_though_another_clock_was_ahead(cast: Cast) -> None:
     walk = Walk(cast)
     typed = f"{walk.page.request['PATH_INFO']}/typed"
-    walk.client.post(typed, {"name": "ahead", "at": "1900"})
+    page = form_of(walk.page)["page"]
+    walk.client.post(typed, {"name": "ahead", "at": "1900", "page": page})
     walk.send_start(name="typed-last", at="1800")
     assert walk.draft.data["start"]["name"] == ["typed-last"]
     # Nor does what was sent before the button take its place.
     walk.client.post(typed, {"name": "sent-before", "at": "1799"})
     assert walk.draft.data["start"]["name"] == ["typed-last"]
-    assert walk.draft.data["at"]["start"] == 1900
+    assert walk.draft.data["at"]["start"] == 1901
 
 
 def test_back_and_forward_lose_nothing(cast: Cast) -> None:
@@ -331,6 +332,68 @@ def test_two_tabs_are_two_drafts(cast: Cast) -> None:
     for walk in (first, second):
         walk.send()
     assert {each.name for each in Workload.objects.all()} == {"exp-a", "exp-b"}
+
+
+def test_a_step_that_another_tab_changed_is_kept_shown_and_stored_on_purpose(cast: Cast) -> None:
+    late = Walk(cast)
+    other = Walk(cast)
+    for _ in range(2):
+        other.page = other.client.get(late.page.request["PATH_INFO"])
+        other.send(name="theirs", go="here")
+    typed = {"name": "mine", "at": "5"} | {
+        key: form_of(late.page)[key] for key in ("page", "started_from")
+    }
+    answer = late.client.post(f"{late.page.request['PATH_INFO']}/typed", typed)
+    assert answer.status_code == 412
+    late.send(name="mine")
+    assert late.page.status_code == 409
+    assert late.draft.data["start"]["name"] == ["theirs"]
+    assert form_of(late.page)["name"] == ["mine"]
+    assert "by you, in another tab or window" in late.text
+    assert "<strong>Name</strong>: was empty, is now <q>theirs</q>" in late.text
+    late.send(anyway="1")
+    assert late.step == "start"
+    assert late.draft.data["start"]["name"] == ["mine"]
+
+
+def test_a_step_that_another_tab_changed_and_then_took_away_leads_to_the_review(
+    cast: Cast,
+) -> None:
+    late = Walk(cast).send_start().send_setup()
+    other = Walk(cast)
+    below = f"/workloads/new/{late.draft.pk}"
+    other.page = other.client.get(f"{below}/master")
+    other.send(differs="working_dir", working_dir="/theirs", go="here")
+    other.page = other.client.get(f"{below}/start")
+    other.send(configuration="workers-only")
+    assert late.send(differs="working_dir", working_dir="/mine").step == "review"
+    assert late.draft.data["master"]["working_dir"] == ["/theirs"]
+
+
+def test_a_page_may_change_what_it_stored_itself(cast: Cast) -> None:
+    walk = Walk(cast)
+    shown = form_of(walk.page) | {"architecture": ["Standard"]}
+    typed = f"{walk.page.request['PATH_INFO']}/typed"
+    for name in ("a", "ab"):
+        answer = walk.client.post(typed, shown | {"name": [name]})
+        assert answer.status_code == 204
+    walk.send_start(name="not a name")
+    assert walk.page.status_code == 422
+    # A save of the page before that comes late, and the page with the errors, are one.
+    assert walk.client.post(typed, shown | {"name": ["abc"], "at": ["0"]}).status_code == 204
+    assert walk.send_start(name="abcd").step == "setup"
+
+
+def test_another_tab_that_leaves_a_step_as_it_was_is_no_conflict(cast: Cast) -> None:
+    first, second = Walk(cast), Walk(cast)
+    for step, walk_on in (
+        ("setup", first.send_start),
+        ("master", first.send_setup),
+        ("review", first.send),
+    ):
+        second.page = second.client.get(first.page.request["PATH_INFO"])
+        second.send(go="here")
+        assert walk_on().step == step
 
 
 def test_the_wizard_opened_again_and_again_leaves_few_drafts_and_those_with_input(

@@ -8,16 +8,17 @@ import hashlib
 import json
 import shlex
 import uuid
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import messages
 from django.db import transaction
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from console import edit_conflicts
 from console.errors import Clash, Invalid, NotAllowed
 from console.shell_commands import build_curl
 from console.texts import parse_number
@@ -40,6 +41,7 @@ from workloads.forms.setup_descriptions import (
 )
 from workloads.forms.steps import Step, get_step
 from workloads.forms.wizard_draft import WizardDraft
+from workloads.forms.workload_form import KIND_SPECIFIC_NAMES
 from workloads.judgement import Judgement
 from workloads.manifests import CannotBuild, choose_target, dump_yaml
 from workloads.models import Draft
@@ -53,8 +55,15 @@ from workloads.views.describing import UNENFORCED, describe_spec, has_read_only_
 from workloads.views.drafting import SUBMITTED
 from workloads.views.machine_picture import MachinePicture, build_judged_picture, build_picture
 
-BUTTONS = ("go", "add", "remove", "take")
 STORED_AT = "at"
+"""The form's field, and the key of a draft's data, with the count of what was stored last."""
+PAGE = "page"
+"""The form's field that tells pages apart that show the same step."""
+UNTYPED_FIELDS = ("go", "add", "remove", "take", PAGE)
+"""The form's buttons, and what else nobody types."""
+STORED_BY = "by"
+"""The key of a draft's data with the page that stored each step last."""
+OTHER_PAGE = "you, in another tab or window"
 REVIEWED_SPEC = "reviewed_spec"
 """The review's field with the digest of what it shows."""
 
@@ -118,18 +127,16 @@ def wizard_step(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
 
 @require_POST
 def save_step(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
-    """Store the input so far, without validation. 409 where the draft was submitted meanwhile.
+    """Store the input so far, without validation.
 
-    The page's script calls it while somebody types.
+    409 where the draft was submitted meanwhile, 412 where another page changed the step. The page's
+    script calls it while somebody types.
     """
     saved_draft, current_step = drafting.get_draft(request, draft), _parse_step(step)
-    if current_step is not Step.REVIEW:
-        _store_step(
-            saved_draft,
-            current_step,
-            parse_typed(request.POST, BUTTONS),
-            request.POST.get(STORED_AT, ""),
-        )
+    if current_step is not Step.REVIEW and not _store_step(
+        request, saved_draft, current_step, parse_typed(request.POST, UNTYPED_FIELDS)
+    ):
+        return HttpResponse(status=412)
     return HttpResponse(status=409 if SUBMITTED in saved_draft.data else 204)
 
 
@@ -194,14 +201,19 @@ def _apply_chosen_template(request: Request, draft: Draft) -> bool:
 
 
 def _store_step(
-    draft: Draft, step: Step, typed_values: TypedValues, at: str, *, is_button_press: bool = False
-) -> None:
-    """Store the input of one step.
+    request: Request,
+    draft: Draft,
+    step: Step,
+    typed_values: TypedValues,
+    *,
+    is_button_press: bool = False,
+) -> bool:
+    """Store the input of one step. Return False, and store nothing, where another page changed it.
 
-    `at` counts up in the browser, so that a request that was sent earlier and comes later changes
-    nothing. A pressed button stores its form whatever its `at`.
+    The form's `at` counts up in the browser, so that a request that was sent earlier and comes
+    later changes nothing. A pressed button stores its form whatever its `at`.
     """
-    sent_at = parse_number(at, 15) or 0
+    sent_at = parse_number(request.POST.get(STORED_AT, ""), 15) or 0
     with transaction.atomic():
         # Saves of the page's script run beside the one of a button: each changes only its own step.
         fresh = Draft.objects.select_for_update().get(pk=draft.pk)
@@ -209,14 +221,49 @@ def _store_step(
         stored_at = stored_times.get(step.value, 0)
         # The clock of another machine may have been ahead: what a person sends off counts anyway.
         is_newest = is_button_press or not sent_at or sent_at >= stored_at
-        if SUBMITTED not in fresh.data and is_newest:
+        is_submitted = SUBMITTED in fresh.data
+        is_changed = not is_submitted and _is_changed_elsewhere(request, fresh, step)
+        if not is_submitted and not is_changed and is_newest:
             before = fresh.data.get(step.value, {})
             fresh.data[step.value] = (
                 keep_other_kinds(typed_values, before) if step is Step.SETUP else typed_values
             )
-            fresh.data[STORED_AT] = stored_times | {step.value: max(sent_at, stored_at)}
+            # Without scripts `at` stays as it is; that something was stored shows all the same.
+            fresh.data[STORED_AT] = stored_times | {step.value: max(sent_at, stored_at + 1)}
+            fresh.data[STORED_BY] = fresh.data.get(STORED_BY, {}) | {step.value: _get_page(request)}
             fresh.save(update_fields=["data", "updated_at"])
     draft.data = fresh.data
+    return not is_changed
+
+
+def _is_changed_elsewhere(request: Request, draft: Draft, step: Step) -> bool:
+    """Tell whether another page stored other values of the step since the sending one was shown."""
+    start = edit_conflicts.parse_start(request.POST.get(edit_conflicts.START_FIELD, ""))
+    stored_at = draft.data.get(STORED_AT, {}).get(step.value, 0)
+    stored_by = draft.data.get(STORED_BY, {}).get(step.value, "")
+    if start is None or start.version == stored_at or stored_by == _get_page(request):
+        return False
+    current = _get_shown_values(WizardDraft(draft.data, request.user), step)
+    return bool(edit_conflicts.find_differences(start.values, current))
+
+
+def _get_shown_values(filling: WizardDraft, step: Step) -> TypedValues:
+    """Return the values that the form of a step shows.
+
+    Those that the chosen kind of workload does not have are left out; the master's include what it
+    has from the workers.
+    """
+    form = filling.get_form(step)
+    shown = cast(QueryDict, form.data)
+    return {
+        name: values
+        for name, values in shown.lists()
+        if name in form.fields or name not in KIND_SPECIFIC_NAMES
+    }
+
+
+def _get_page(request: Request) -> str:
+    return request.POST.get(PAGE, "")[:32].replace("\x00", "")
 
 
 def _leave_step(request: Request, draft: Draft, step: Step) -> HttpResponse:
@@ -224,7 +271,7 @@ def _leave_step(request: Request, draft: Draft, step: Step) -> HttpResponse:
 
     Goes on only if the step is valid.
     """
-    typed_values = parse_typed(request.POST, BUTTONS)
+    typed_values = parse_typed(request.POST, UNTYPED_FIELDS)
     if offered_name := request.POST.get("take"):
         typed_values["name"] = [offered_name]
     filling = WizardDraft(draft.data | {step.value: typed_values}, request.user)
@@ -233,14 +280,17 @@ def _leave_step(request: Request, draft: Draft, step: Step) -> HttpResponse:
         typed_values = add_row(typed_values, form.rows[request.POST["add"]])
     elif removed := request.POST.get("remove"):
         typed_values = remove_row(typed_values, removed)
-    sent_at = request.POST.get(STORED_AT, "")
-    _store_step(draft, step, typed_values, sent_at, is_button_press=True)
+    if not _store_step(request, draft, step, typed_values, is_button_press=True):
+        filling = WizardDraft(draft.data | {step.value: typed_values}, request.user)
+        if step not in filling.steps:
+            return redirect("wizard", draft.pk, Step.REVIEW.value)
+        return _render_step(request, draft, filling, step, status=409)
     target = request.POST.get("go", "")
     if step is Step.START and _apply_chosen_template(request, draft):
         filling = WizardDraft(draft.data, request.user)
     if "add" in request.POST or "remove" in request.POST:
         return redirect("wizard", draft.pk, step.value)
-    if target == "here":
+    if target == "here" or "anyway" in request.POST:
         return redirect("wizard", draft.pk, step.value)
     if target in ("environment", "compute", "data-source"):
         return redirect("wizard-asset", draft.pk, target)
@@ -293,6 +343,8 @@ def _render_step(
     }
     context["label"] = filling.get_step_label(step)
     context["form"] = filling.get_form(step) if step is not Step.REVIEW else None
+    if step is not Step.REVIEW:
+        context |= _build_conflict_context(request, draft, filling, step, is_late=status == 409)
     if step is Step.SETUP:
         context["picture"] = _build_setup_picture(filling)
         context["enforces_mounts"] = filling.project is None or are_mounts_enforced(
@@ -304,6 +356,26 @@ def _render_step(
             Permission(Entity.TEMPLATES, Verb.CREATE)
         )
     return render(request, f"workloads/wizard/{step.value}.html", context, status=status)
+
+
+def _build_conflict_context(
+    request: Request, draft: Draft, filling: WizardDraft, step: Step, *, is_late: bool
+) -> dict[str, Any]:
+    """Return what the form of a step started from; where it came too late, what changed, too."""
+    stored_at = draft.data.get(STORED_AT, {}).get(step.value, 0)
+    # What an answer to a page shows goes on from that page.
+    page = {"page": _get_page(request) or uuid.uuid4().hex}
+    if not is_late:
+        return page | edit_conflicts.build_conflict_context(
+            stored_at, _get_shown_values(filling, step)
+        )
+    return page | edit_conflicts.build_conflict_context(
+        stored_at,
+        _get_shown_values(WizardDraft(draft.data, request.user), step),
+        sent=request.POST,
+        form=filling.get_form(step),
+        changed_by=OTHER_PAGE,
+    )
 
 
 def _build_review_context(request: Request, filling: WizardDraft) -> dict[str, Any]:
