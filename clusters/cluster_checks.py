@@ -86,6 +86,7 @@ def is_probe_due(cluster: Cluster) -> bool:
 
 
 def is_review_due(cluster: Cluster) -> bool:
-    return (
-        cluster.permissions_at is None or timezone.now() - cluster.permissions_at >= REVIEW_INTERVAL
-    )
+    # A check that is still outstanding may have been lost with the broker.
+    if cluster.permissions_at is None or cluster.check_requested_at is not None:
+        return True
+    return timezone.now() - cluster.permissions_at >= REVIEW_INTERVAL

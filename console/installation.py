@@ -77,7 +77,7 @@ class Installation:
             command=server.command(),
             environment=processes.scrub_environment(os.environ),
             directory=self.options.data_dir,
-            before_start=server.write_settings,
+            before_start=server.prepare_directory,
             is_ready=server.is_ready,
             stop_seconds=STOP_SECONDS["redis"],
         )

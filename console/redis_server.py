@@ -50,7 +50,7 @@ def _quote_path(path: Path) -> str:
 class RedisServer:
     """One server with a directory of its own.
 
-    Its data may be lost: the sweep finds steps that were queued.
+    Its data ends with it: the sweep finds steps that were queued.
     """
 
     directory: Path
@@ -68,19 +68,21 @@ class RedisServer:
     def command(self) -> list[str]:
         return [str(get_program()), str(self.settings_file)]
 
-    def write_settings(self) -> None:
-        """Write the settings file, which only its owner can read.
+    def prepare_directory(self) -> None:
+        """Empty the directory, and write the settings file, which only its owner can read.
 
         The password is in it because everybody can see a command line.
         """
+        # Even a server that is to keep nothing reads the list of its data files, and would not
+        # start with one that a power cut has damaged.
+        shutil.rmtree(self.directory, ignore_errors=True)
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         lines = (
             "bind 127.0.0.1",
             f"port {self.port}",
             f"requirepass {self.password}",
             f"dir {_quote_path(self.directory)}",
-            "appendonly yes",
-            "appendfsync everysec",
+            "appendonly no",
             'save ""',
             "maxmemory-policy noeviction",
             "daemonize no",
@@ -88,7 +90,7 @@ class RedisServer:
         write_private(self.settings_file, "\n".join(lines) + "\n")
 
     async def is_ready(self) -> bool:
-        """Return whether it serves; a server that still loads its data answers otherwise."""
+        """Return whether it serves those who know the password."""
         try:
             async with asyncio.timeout(1):
                 reader, writer = await asyncio.open_connection("127.0.0.1", self.port)

@@ -239,7 +239,7 @@ CELERY = {
     "worker_send_task_events": False,
     "worker_enable_remote_control": False,
     "timezone": "UTC",
-    "beat_schedule_filename": str(OPTIONS.data_dir / "beat-schedule"),
+    "beat_schedule_filename": str(OPTIONS.data_dir / "beat-schedule.json"),
     "beat_max_loop_interval": 5,
     "beat_scheduler": "console.liveness:AliveScheduler",
 }

@@ -83,6 +83,17 @@ def load_process_families(but: str = "") -> list[list[Family]]:
     return snapshots
 
 
+def find_beat_age() -> float | None:
+    """Return the seconds since beat last looked at its clock; None if no row says when.
+
+    Raises DatabaseError, InterfaceError.
+    """
+    rows = ProcessFigures.objects.filter(process=BEAT).order_by("-stored_at")
+    step_times = rows.values_list("step_times", flat=True)[:MAX_PROCESSES]
+    moments = [moments[BEAT] for moments in step_times if BEAT in moments]
+    return time.time() - max(moments) if moments else None
+
+
 def _collect_database() -> Iterator[Metric]:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:

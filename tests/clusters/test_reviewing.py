@@ -3,6 +3,9 @@
 import threading
 import time
 
+import pytest
+from django.utils import timezone
+
 from clusters import connection_trial, connections, permission_review, tasks
 from clusters.capabilities import UNKNOWN, Capabilities
 from clusters.connection_trial import try_connection
@@ -13,6 +16,7 @@ from clusters.kube.resources import PODS
 from clusters.models import Cluster
 from clusters.permission_review import PermissionReview
 from clusters.permissions import NEEDED
+from console.celery import Step
 from tests.cast import Cast
 from tests.clusters.kube.faults import Exchange, FaultServer, answer_plain
 from tests.clusters.scripted import ClusterScript, build_kubeconfig, serve_script
@@ -126,6 +130,20 @@ def test_a_check_of_a_cluster_that_is_away_is_done_too_and_says_so(cast: Cast) -
     cluster = Cluster.objects.get()
     assert (cluster.check_requested_at, cluster.permissions_at) == (None, None)
     assert cluster.trouble == "the cluster refuses connections"
+
+
+def test_a_check_whose_message_was_lost_is_asked_for_by_the_next_heartbeat(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueued: list[Step] = []
+    monkeypatch.setattr(Step, "enqueue", lambda step, *arguments: enqueued.append(step))
+    with serve_script(ClusterScript()) as server:
+        Cluster.objects.update(kubeconfig=build_kubeconfig(server), permissions_at=timezone.now())
+        tasks.heartbeat(str(cast.cluster.pk))
+        assert tasks.check not in enqueued
+        Cluster.objects.update(check_requested_at=timezone.now())
+        tasks.heartbeat(str(cast.cluster.pk))
+        assert tasks.check in enqueued
 
 
 def test_the_embedded_cluster_allows_everything(live_cast: Cast) -> None:

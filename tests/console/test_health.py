@@ -3,15 +3,21 @@
 import os
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.db import connection
 from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
 
 from console import health, ports
+from console.models import ProcessFigures
 from tests.cluster import ROOT
 from tests.console_server import BOUND_TO_US
 from tests.installation import clean_environment, eventually
@@ -41,7 +47,58 @@ def test_both_answer_without_signing_in(client: Client) -> None:
 
 @pytest.mark.django_db
 def test_a_broker_that_is_away_is_told_and_is_no_reason(client: Client) -> None:
+    answer = client.get("/readyz").content.decode()
+    assert "degraded: Redis does not answer" in answer
+    assert "Start Redis again" in answer
+
+
+BEAT_SILENT = "degraded: beat has given no sign of life for more than a minute; "
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("ages", [[], [3600], [3600, 70]], ids=["never", "ended", "hangs"])
+def test_a_beat_that_is_silent_is_named_once_it_has_had_time_to_start(
+    client: Client,
+    settings: Settings,
+    redis_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    ages: list[float],
+) -> None:
+    settings.REDIS_URL = redis_url
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(health, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(health, "_readiness", health._Readiness())
+    for age in ages:
+        store_beat(age)
+    assert client.get("/readyz").content == b"ready\n"
+    clock.now += 60
+    assert client.get("/readyz").content == b"ready\n"
+    clock.now += 1
+    answer = client.get("/readyz")
+    assert answer.status_code == 200
+    lines = answer.content.decode().splitlines()
+    assert lines[0] == "ready"
+    assert lines[1].startswith(BEAT_SILENT)
+    assert "Read the log of beat" in lines[1]
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
     assert b"degraded: Redis does not answer" in client.get("/readyz").content
+    settings.REDIS_URL = redis_url
+    assert client.get("/readyz").content == b"ready\n"
+    clock.now += 61
+    assert BEAT_SILENT.encode() in client.get("/readyz").content
+    store_beat(20)
+    assert client.get("/readyz").content == b"ready\n"
+
+
+def store_beat(age: float) -> None:
+    """Store the row of a beat that looked at its clock so many seconds ago."""
+    ProcessFigures.objects.create(
+        process_id=f"of-a-test-{age}",
+        process="beat",
+        stored_at=timezone.now() - timedelta(seconds=age),
+        content=b"",
+        step_times={"beat": time.time() - age},
+    )
 
 
 @pytest.mark.django_db

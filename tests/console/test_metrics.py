@@ -1,12 +1,10 @@
 """`/metrics`: who gets it, and what it says."""
 
 import asyncio
-import subprocess
 import time
 import zlib
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,16 +17,13 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from clusters import health_figures
 from clusters.models import Cluster
-from console import ports
 from console.celery import app
 from console.metrics import shared, snapshots, views
 from console.metrics.publishing import Publisher
 from console.metrics.requests import ROUTE_KEY, measure_requests
 from console.metrics.steps import measure_step
 from console.models import ProcessFigures
-from console.redis_server import RedisServer
 from tests.cast import Cast
-from tests.installation import eventually
 
 TOKEN = "a-token-of-more-than-twenty"
 
@@ -253,19 +248,6 @@ def test_without_redis_it_is_said_and_the_rest_is_there(client: Client) -> None:
     assert find_value(families, "muster_redis_up") == 0
     assert "muster_queue_length" not in families
     assert find_value(families, "muster_database_up") == 1
-
-
-@pytest.fixture
-def redis_url(tmp_path: Path) -> Iterator[str]:
-    """A Redis server of this test's own."""
-    server = RedisServer(tmp_path / "redis", ports.pick_free_port(), "of-a-test")
-    server.write_settings()
-    with subprocess.Popen(server.command(), stdout=subprocess.DEVNULL) as process:
-        try:
-            eventually(lambda: asyncio.run(server.is_ready()))
-            yield server.url
-        finally:
-            process.terminate()
 
 
 @pytest.mark.django_db

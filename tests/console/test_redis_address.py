@@ -81,7 +81,7 @@ def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def address(tmp_path: Path, authority: Path) -> Iterator[str]:
     """Start a Redis server behind TLS, and return its address."""
     server = RedisServer(tmp_path / "redis", ports.pick_free_port(), "of-a-test")
-    server.write_settings()
+    server.prepare_directory()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "server.pem")
     with (

@@ -76,7 +76,7 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = redis_server.RedisServer(
         tmp_path_factory.mktemp("redis"), ports.pick_free_port(0), secrets.token_hex(8)
     )
-    server.write_settings()
+    server.prepare_directory()
     with subprocess.Popen(server.command(), stdout=subprocess.DEVNULL) as process:
         try:
             deadline = time.monotonic() + 60

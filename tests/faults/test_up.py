@@ -13,7 +13,7 @@ import pytest
 
 from tests.cluster import ROOT
 from tests.faults.stories import SHORT
-from tests.installation import Installation, all_over
+from tests.installation import Installation, all_over, eventually
 from tests.rest import Program
 
 PASSWORD = "correct horse battery"
@@ -112,6 +112,34 @@ def test_a_lock_that_a_dead_one_left_holds_nobody_up(tmp_path: Path) -> None:
     (tmp_path / "up.json").write_text('{"redis_port": "99999", "localkube_port": "none"}')
     with Installation(tmp_path, localkube="0") as installation:
         assert "what it left behind" not in installation.output
+
+
+SWEEP = "Sending due task workloads.tasks.sweeping.sweep"
+
+
+def test_files_of_redis_and_beat_that_a_power_cut_damaged_keep_nothing_from_starting(
+    tmp_path: Path,
+) -> None:
+    installation = Installation(tmp_path / "var", localkube="0").migrated()
+    appended = installation.data / "redis" / "appendonlydir"
+    appended.mkdir(parents=True)
+    (appended / "appendonly.aof.manifest").write_text("file appendonly.aof.1.incr.aof seq 1 type i")
+    (appended / "appendonly.aof.1.incr.aof").write_bytes(bytes(4096))
+    with installation:
+        eventually(lambda: SWEEP in installation.log("beat"))
+        for name in ("redis", "beat"):
+            os.kill(installation.pids()[name], signal.SIGSTOP)
+        for file in appended.glob("*.incr.aof"):
+            file.write_bytes(file.read_bytes() + bytes(4096))
+        for file in installation.data.glob("beat-schedule*"):
+            file.write_bytes(b"")
+        sweeps = installation.log("beat").count(SWEEP)
+        before = {name: installation.kill_one(name) for name in ("redis", "beat")}
+        eventually(lambda: installation.log("beat").count(SWEEP) > sweeps)
+        assert "is begun anew: it is damaged" in installation.log("beat")
+        now = installation.pids()
+        assert all(now[name] != pid for name, pid in before.items())
+        assert installation.printed().count("starts again") == len(before)
 
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
