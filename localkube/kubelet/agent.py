@@ -10,6 +10,7 @@ from localkube.event_recorder import EventRecorder
 from localkube.kubelet import runs
 from localkube.kubelet.machine_division import NodeShare
 from localkube.kubelet.node import NodeReporter
+from localkube.kubelet.pod_admission import PodAdmission, was_reported
 from localkube.kubelet.pod_status import NODE_SHUTDOWN
 from localkube.kubelet.pod_worker import PodWorker
 from localkube.kubelet.run_specs import NodeContext
@@ -56,6 +57,7 @@ class Kubelet:
             EventRecorder(objects, "kubelet", host=share.name),
             options,
             share,
+            PodAdmission(objects, share),
             lambda: self._node.pressure,
             sync_lock,
         )
@@ -162,6 +164,9 @@ class Kubelet:
             phase in FINISHED_PHASES or annotations_of(pod).get(HOLD_ANNOTATION) == "true"
         ) and not needs_deletion:
             return
+        if was_reported(pod):
+            # At the start of the server these count before any new pod is checked.
+            self._context.admission.admit_pod(pod)
         worker = PodWorker(
             self._context, record.namespace, record.name, record.uid, rebooted=self._rebooted
         )

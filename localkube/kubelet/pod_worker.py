@@ -13,7 +13,15 @@ from pathlib import Path
 
 from localkube import clock
 from localkube.errors import ApiError
-from localkube.kubelet import attempts, pod_status, removal, run_plan, runs, volumes
+from localkube.kubelet import (
+    attempts,
+    pod_admission,
+    pod_status,
+    removal,
+    run_plan,
+    runs,
+    volumes,
+)
 from localkube.kubelet.attempts import CANNOT_RUN, STATUS_UNKNOWN, Attempt
 from localkube.kubelet.container_starter import (
     RETRY_SECONDS,
@@ -150,6 +158,11 @@ class PodWorker:
             return 0.0
         self._report_starts(pod, history)
         self._decide_verdict(pod, history)
+        if not self._is_ending(pod):
+            if not self._admit_pod(pod, history):
+                return None
+            # Admission may have given it devices.
+            pod = self._find_pod() or pod
         pause = (
             self._end_pod(pod, history)
             if self._is_ending(pod)
@@ -183,6 +196,21 @@ class PodWorker:
         }
 
     # Starting
+
+    def _admit_pod(self, pod: Object, history: AttemptHistory) -> bool:
+        """Return whether the node takes the pod; fail it when not."""
+        rejection = self._context.admission.admit_pod(pod, has_run=any(history.values()))
+        if rejection is None:
+            return True
+
+        def change(current: Object) -> None:
+            current["status"] = pod_admission.build_rejected_status(current, rejection)
+
+        self._context.objects.modify(
+            PODS, self._namespace, self._name, change, subresource="status"
+        )
+        self._context.recorder.record_event(pod, "Warning", rejection.reason, rejection.message)
+        return False
 
     def _start_due_containers(self, pod: Object, history: AttemptHistory) -> float:
         """Start each container that may run, and end sidecars that are no longer needed.

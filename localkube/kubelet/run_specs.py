@@ -15,6 +15,7 @@ from localkube.kubelet import environment, host_tools, images, mpi, runs, volume
 from localkube.kubelet.attempts import TERMINATION_LOG
 from localkube.kubelet.environment import ConfigError, PodSources
 from localkube.kubelet.machine_division import NodeShare
+from localkube.kubelet.pod_admission import PodAdmission
 from localkube.metadata import Object, namespace_of
 from localkube.objects import Objects
 from localkube.options import Options
@@ -39,6 +40,7 @@ class NodeContext:
     recorder: EventRecorder
     options: Options
     share: NodeShare
+    admission: PodAdmission
     pressure: Callable[[], str]
     sync_lock: asyncio.Lock
     """Held by the worker that syncs its pod.

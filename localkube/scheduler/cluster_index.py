@@ -92,9 +92,11 @@ class ClusterIndex:
             old is not None
             and old.node
             and old.scheduled_condition.status == "True"
+            and not old.lacks_devices
             and old.terminating == record.is_terminating
         ):
             # Ignore the kubelet's many status updates: a running pod matters again when it leaves.
+            # One that named its node itself gets its devices from the kubelet.
             return NO_KEYS
         pod = record.decode()
         if task.is_on_hold(pod):

@@ -28,6 +28,7 @@ PODS = "pods"
 REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED_TERMS = "preferredDuringSchedulingIgnoredDuringExecution"
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
+AFFINITY_MISMATCH = "node(s) didn't match Pod's node affinity/selector"
 UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
@@ -160,14 +161,19 @@ def describe_mismatch(node: Node, rules: PlacementRules) -> str | None:
                 "node(s) had untolerated taint "
                 f"{{{taint.get('key', '')}: {taint.get('value') or ''}}}"
             )
-    is_selected = all(node.labels.get(key) == value for key, value in rules.selector.items())
-    if not is_selected or (
-        rules.terms is not None and not any(_matches_term(term, node) for term in rules.terms)
-    ):
-        return "node(s) didn't match Pod's node affinity/selector"
+    if not matches_affinity(node, rules):
+        return AFFINITY_MISMATCH
     if any(key not in node.labels for key in rules.topologies):
         return "node(s) didn't match pod affinity rules"
     return None
+
+
+def matches_affinity(node: Node, rules: PlacementRules) -> bool:
+    """Return whether the node has what the selector and the required node affinity name."""
+    is_selected = all(node.labels.get(key) == value for key, value in rules.selector.items())
+    return is_selected and (
+        rules.terms is None or any(_matches_term(term, node) for term in rules.terms)
+    )
 
 
 def compute_preference(node: Node, rules: PlacementRules) -> int | None:

@@ -26,7 +26,7 @@ from localkube.scheduler.demand import BadDemand
 from localkube.scheduler.node import PlacementRules
 from scheduling.amounts import scale_amounts, sum_amounts
 from scheduling.shapes import compute_charge, count_shapes
-from scheduling.state import Amounts, Pod, PodShape
+from scheduling.state import GPU, Amounts, Pod, PodShape
 
 DEFAULT_SCHEDULER = "default-scheduler"
 KAI_SCHEDULER = "kai-scheduler"
@@ -98,6 +98,11 @@ class Task:
         return self.pod.node
 
     @property
+    def lacks_devices(self) -> bool:
+        """Whether it asks for whole devices, and nobody has given it any."""
+        return bool(self.pod.shape.amounts.get(GPU)) and not self.pod.devices
+
+    @property
     def rank(self) -> tuple[int, str]:
         """The order within a gang."""
         return self.pod.rank, self.name
@@ -143,7 +148,7 @@ def parse_task(pod: Object, find_shape: FindShape) -> Task:
             find_shape(pod_demand, node.parse_placement_rules(pod)),
             _compute_rank(name_of(pod), labels),
             node_name,
-            _parse_devices(annotations_of(pod).get(options.GPU_DEVICES_ANNOTATION, "")),
+            parse_devices(pod),
             is_leaving=terminating,
             nominated_node=str((pod.get("status") or {}).get("nominatedNodeName") or ""),
         ),
@@ -211,7 +216,9 @@ def _compute_rank(name: str, labels: Mapping[str, str]) -> int:
     return FIRST_RANK if leads else int(index)
 
 
-def _parse_devices(text: str) -> tuple[int, ...]:
+def parse_devices(pod: Object) -> tuple[int, ...]:
+    """Return the indexes of the devices that a pod has on its node."""
+    text = annotations_of(pod).get(options.GPU_DEVICES_ANNOTATION, "")
     return tuple(int(part) for part in text.split(",") if part.isascii() and part.isdigit())
 
 

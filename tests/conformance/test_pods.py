@@ -3,7 +3,7 @@
 import pytest
 
 from tests.conformance.api import Api, Object, eventually
-from tests.conformance.samples import GATE, PODS, create_pod, pod, shell_pod, stray_pod
+from tests.conformance.samples import GATE, NODES, PODS, create_pod, pod, shell_pod, stray_pod
 
 MOUNT = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
 
@@ -303,6 +303,52 @@ def test_a_pod_that_nothing_can_hold_says_why_it_waits(
     condition = eventually(find_refusal)
     assert condition["reason"] == "Unschedulable"
     assert "nvidia.com/gpu" in condition["message"]
+
+
+@pytest.fixture
+def ready_node(api: Api) -> str:
+    """A node that runs pods."""
+    for node in api.get(NODES.path()).ok()["items"]:
+        for condition in node["status"].get("conditions", ()):
+            if (condition["type"], condition["status"]) == ("Ready", "True"):
+                return str(node["metadata"]["name"])
+    raise AssertionError("no node is ready")
+
+
+@pytest.mark.pods
+@pytest.mark.parametrize(
+    ("container", "spec", "reason", "message"),
+    [
+        (
+            {"resources": {"limits": {"cpu": "100000"}}},
+            {},
+            "OutOfcpu",
+            "Pod was rejected: Node didn't have enough resource: cpu, requested: 100000000, used: ",
+        ),
+        (
+            {},
+            {"nodeSelector": {"conformance": "nowhere"}},
+            "NodeAffinity",
+            "Pod was rejected: Predicate NodeAffinity failed: ",
+        ),
+    ],
+    ids=["processors", "selector"],
+)
+def test_a_node_rejects_a_pod_that_names_it_and_does_not_fit(
+    api: Api,
+    namespace: str,
+    image: str,
+    ready_node: str,
+    container: Object,
+    spec: Object,
+    reason: str,
+    message: str,
+) -> None:
+    made = shell_pod(image, "exit 0", container=container, nodeName=ready_node, **spec)
+    create_pod(api, namespace, made)
+    status = wait_phase(api, namespace, "Failed")["status"]
+    assert status["reason"] == reason
+    assert status["message"].startswith(message)
 
 
 def test_the_quality_of_service_is_decided_once(api: Api, namespace: str) -> None:

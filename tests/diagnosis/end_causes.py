@@ -163,6 +163,17 @@ BY_END: Sequence[InjectedCause] = (
         message="Pod was rejected: Node didn't have enough resource: cpu",
     ),
     _end(
+        "node that does not match any more",
+        1,
+        "the cluster ended it (NodeAffinity): Pod was rejected: Predicate NodeAffinity failed: "
+        "node(s) didn't match Pod's node affinity/selector",
+        "node",
+        "the node no longer fits",
+        reason="NodeAffinity",
+        message="Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node "
+        "affinity/selector",
+    ),
+    _end(
         "pod of the system that takes its place",
         137,
         "the cluster ended it (Preempting): Preempted in order to admit critical pod",

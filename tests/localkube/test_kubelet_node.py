@@ -15,6 +15,7 @@ from localkube.kubelet.container_starter import ContainerStarter
 from localkube.kubelet.gpus import Gpu
 from localkube.kubelet.machine_division import NodeShare, divide_machine, measure_memory
 from localkube.kubelet.node import NodeReporter, build_labels, is_nearly_full
+from localkube.kubelet.pod_admission import PodAdmission
 from localkube.kubelet.retention import Leftover
 from localkube.kubelet.run_specs import NodeContext
 from localkube.kubelet.stats import UsageStats
@@ -184,6 +185,7 @@ def test_on_a_full_disk_nothing_is_started_and_an_event_says_why(idle: Machine) 
         EventRecorder(idle.objects, "kubelet"),
         idle.options,
         share(idle, VIRTUAL),
+        PodAdmission(idle.objects, share(idle, VIRTUAL)),
         lambda: "the disk is nearly full",
         asyncio.Lock(),
     )

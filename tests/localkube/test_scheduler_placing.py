@@ -37,6 +37,26 @@ def test_a_pod_gets_its_node_its_condition_and_its_event(bench: Bench) -> None:
     assert event["reportingComponent"] == "default-scheduler"
 
 
+def test_devices_that_a_kubelet_gives_to_a_pod_are_taken(bench: Bench) -> None:
+    def bind(pod: Object) -> None:
+        condition = {"type": "PodScheduled", "status": "True"}
+        pod["status"] = {"phase": "Pending", "conditions": [condition]}
+
+    def give_devices(pod: Object) -> None:
+        pod["metadata"].setdefault("annotations", {})[options.GPU_DEVICES_ANNOTATION] = "0,1"
+
+    bench.pod("own", {GPU: 2}, nodeName=options.NODE_NAME)
+    bench.objects.modify(PODS, "default", "own", bind, subresource="status")
+    bench.settle()
+    bench.objects.modify(PODS, "default", "own", give_devices)
+    bench.pod("two", {GPU: 2})
+    bench.settle()
+    assert bench.devices("two") == "2,3"
+    bench.pod("three", {GPU: 1})
+    bench.settle()
+    assert "three" not in bench.placed()
+
+
 def test_whole_devices_belong_to_one_pod(bench: Bench) -> None:
     for name in ("a", "b", "c"):
         bench.pod(name, {GPU: 2})
