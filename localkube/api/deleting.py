@@ -1,7 +1,7 @@
 """The verbs delete and deletecollection, and the eviction of a pod."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, cast
@@ -45,6 +45,8 @@ Other requests run between two transactions.
 """
 
 PROPAGATION_POLICIES = ("Background", "Foreground", "Orphan")
+EVICTION_VERSIONS = ("policy/v1", "policy/v1beta1")
+"""The versions of an Eviction that a real server takes (`EvictionREST.AcceptsGroupVersion`)."""
 
 
 class DeleteHandler:
@@ -136,6 +138,8 @@ class DeleteHandler:
         The source is apiserver `DeleteResource`.
         """
         body = await self._read_object(call, "DeleteOptions")
+        # Any apiVersion will do: clients send DeleteOptions in the group of what they delete.
+        _check_kind(body, "DeleteOptions")
         if body:
             options, dry_run = _parse_body_options(body)
             return options, WriteRequest(
@@ -156,10 +160,22 @@ class DeleteHandler:
         return value
 
 
+def _check_kind(body: Object, kind: str, api_versions: Collection[str] = ()) -> None:
+    """Check what a body says that it is; what it leaves out is right. Raises ApiError 400."""
+    own_kind, own_version = body.get("kind") or kind, body.get("apiVersion") or ""
+    if own_kind == kind and (not (own_version and api_versions) or own_version in api_versions):
+        return
+    version = str(own_version)[:64].rpartition("/")[2]
+    wanted = f"kind {kind}" + (f" in {' or '.join(api_versions)}" if api_versions else "")
+    raise errors.bad_request_error(
+        f'{str(own_kind)[:64]} in version "{version}" cannot be handled as a {kind}: the body '
+        f"must be of {wanted}"
+    )
+
+
 def _check_eviction(body: Object, name: str) -> None:
     """Check that a body is the Eviction of this pod. Raises ApiError 400."""
-    if body.get("kind", "Eviction") != "Eviction":
-        raise errors.bad_request_error(f"{body['kind']} cannot be handled as a Eviction")
+    _check_kind(body, "Eviction", EVICTION_VERSIONS)
     metadata = body.get("metadata")
     if not isinstance(metadata, dict) or metadata.get("name") != name:
         raise errors.bad_request_error("name in URL does not match name in Eviction object")

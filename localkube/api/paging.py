@@ -6,7 +6,6 @@ These are the query's `resourceVersion`, `resourceVersionMatch`, `limit` and `co
 import asyncio
 import base64
 import binascii
-import json
 import time
 from dataclasses import dataclass
 
@@ -37,6 +36,14 @@ TOO_OLD_PAGE = (
 TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
 
 ListPosition = tuple[str, str]
+
+
+class _TokenFields(msgspec.Struct):
+    """The fields of a continue token (apiserver `storage/continue.go`)."""
+
+    v: str = ""
+    rv: int = 0
+    start: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,27 +177,18 @@ def encode_token(rv: int, last_position: ListPosition, namespace: str | None) ->
 
 def decode_token(token: str, namespace: str | None) -> tuple[int, ListPosition]:
     """Decode the resource version and the position in a token. Raises ApiError 400."""
-    raw = _decode_base64(token)
-    try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise _bad_token_error(
-            f"invalid character '{_format_go_rune(raw)}' looking for beginning of value"
-        ) from None
-    if not isinstance(value, dict) or value.get("v") != TOKEN_ENCODING:
-        raise _bad_token_error(
-            "server does not recognize this encoded version "
-            f'"{value.get("v") if isinstance(value, dict) else ""}"'
-        )
-    rv, start = value.get("rv"), value.get("start")
-    if not isinstance(rv, int) or (rv <= 0 and rv != INCONSISTENT_VERSION):
+    fields = _decode_fields(_decode_base64(token))
+    if fields.v != TOKEN_ENCODING:
+        raise _bad_token_error(f'server does not recognize this encoded version "{fields.v}"')
+    if fields.rv <= 0 and fields.rv != INCONSISTENT_VERSION:
         raise _bad_token_error(
             f"incorrect encoded start resourceVersion (version {TOKEN_ENCODING})"
         )
-    if not isinstance(start, str) or not start.rstrip("\0"):
+    start = fields.start.rstrip("\0")
+    if not start:
         raise _bad_token_error(f"encoded start key is empty (version {TOKEN_ENCODING})")
-    token_namespace, _, name = start.rstrip("\0").lstrip("/").rpartition("/")
-    return rv, (token_namespace if namespace is None else namespace, name)
+    token_namespace, _, name = start.lstrip("/").rpartition("/")
+    return fields.rv, (token_namespace if namespace is None else namespace, name)
 
 
 def expired_token_error(last_position: ListPosition, namespace: str | None) -> ApiError:
@@ -198,6 +196,21 @@ def expired_token_error(last_position: ListPosition, namespace: str | None) -> A
     return errors.expired_error(
         TOO_OLD_PAGE, {"continue": encode_token(INCONSISTENT_VERSION, last_position, namespace)}
     )
+
+
+def _decode_fields(raw: bytes) -> _TokenFields:
+    """Decode the JSON of a token. Raises ApiError 400.
+
+    Not `json.loads`: that takes half of a surrogate pair, which no answer could hold.
+    """
+    try:
+        return msgspec.json.decode(raw, type=_TokenFields)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        if raw.startswith(b"{"):
+            why = "it is no JSON object with the texts v and start and the whole number rv"
+        else:
+            why = f"invalid character '{_format_go_rune(raw)}' looking for beginning of value"
+        raise _bad_token_error(why) from None
 
 
 def _decode_base64(token: str) -> bytes:

@@ -107,6 +107,22 @@ def test_a_policy_that_is_none_is_refused(api: Api, namespace: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [CONFIGMAPS, PYTORCHJOBS], ids=plural)
+def test_a_body_of_another_kind_deletes_nothing(api: Api, namespace: str, kind: Kind) -> None:
+    path = kind.path(namespace, "one")
+    create(api, kind, namespace, sample(kind, "one"))
+    answer = api.request("DELETE", path, {"kind": "Pod", "apiVersion": "v1"})
+    # A real server cannot convert the body, and calls that an error of its own.
+    assert answer.status in (400, 500)
+    assert "deletionTimestamp" not in api.get(path).ok()["metadata"]
+
+
+def test_the_options_may_be_of_any_group(api: Api, namespace: str) -> None:
+    create(api, CONFIGMAPS, namespace, configmap())
+    options = {"kind": "DeleteOptions", "apiVersion": "apps/v1"}
+    api.request("DELETE", CONFIGMAPS.path(namespace, "cm"), options).ok()
+
+
+@pytest.mark.parametrize("kind", [CONFIGMAPS, PYTORCHJOBS], ids=plural)
 def test_a_finalizer_holds_the_object(api: Api, namespace: str, kind: Kind) -> None:
     create(api, kind, namespace, build_held(kind))
     path = kind.path(namespace, "one")

@@ -71,6 +71,23 @@ def test_an_eviction_names_the_pod_of_its_address(
     evict(api, namespace, build_eviction("other")).expect_refusal(400, "BadRequest")
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [{"apiVersion": "example.com/v9"}, {"apiVersion": "v1", "kind": "Pod"}],
+    ids=["another version", "another kind"],
+)
+def test_what_is_no_eviction_evicts_nobody(
+    api: Api, namespace: str, running: Object, kind: Object
+) -> None:
+    evict(api, namespace, build_eviction("pod") | kind).expect_refusal(400, "BadRequest")
+    assert api.get(PODS.path(namespace, "pod")).ok() == running
+
+
+def test_an_eviction_may_be_of_the_older_version(api: Api, namespace: str, running: Object) -> None:
+    eviction = build_eviction("pod") | {"apiVersion": "policy/v1beta1"}
+    evict(api, namespace, eviction).ok(201)
+
+
 def test_the_eviction_of_a_pod_that_is_not_there(api: Api, namespace: str) -> None:
     evict(api, namespace, build_eviction("pod")).expect_refusal(404, "NotFound")
 

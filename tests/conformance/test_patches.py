@@ -129,6 +129,19 @@ def test_a_json_patch_works_on_lists(api: Api, training: str) -> None:
     assert container["command"] == ["train.py", "--epochs=2"]
 
 
+def test_a_negative_index_counts_from_the_end_of_a_list(api: Api, training: str) -> None:
+    base = "/spec/pytorchReplicaSpecs/Worker/template/spec/containers/-1/command"
+    operations = [
+        {"op": "replace", "path": f"{base}/-1", "value": "test.py"},
+        {"op": "add", "path": f"{base}/-1", "value": "--epochs=2"},
+    ]
+    patched = api.patch(training, operations, JSON_PATCH).ok()
+    container = patched["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][
+        0
+    ]
+    assert container["command"] == ["torchrun", "test.py", "--epochs=2"]
+
+
 @pytest.mark.parametrize(
     "operation",
     [

@@ -162,6 +162,25 @@ def test_a_collection_of_a_version_in_the_future_is_not_deleted(api: ApiServer) 
     assert names_of(api.get(JOBS)) == ["a"]
 
 
+@pytest.mark.parametrize("path", [f"{JOBS}/a", JOBS], ids=["one", "a collection"])
+def test_a_body_that_is_no_delete_options_deletes_nothing(api: ApiServer, path: str) -> None:
+    api.ask("POST", JOBS, job("a"))
+    answer = api.ask("DELETE", path, {"kind": "Pod", "apiVersion": "v1"})
+    assert (answer.status, answer.json["message"]) == (
+        400,
+        'Pod in version "v1" cannot be handled as a DeleteOptions: the body must be of kind '
+        "DeleteOptions",
+    )
+    assert names_of(api.get(JOBS)) == ["a"]
+
+
+@pytest.mark.parametrize("version", ["v1", "meta.k8s.io/v1", "kubeflow.org/v1"])
+def test_delete_options_of_any_group_delete(api: ApiServer, version: str) -> None:
+    api.ask("POST", JOBS, job("a"))
+    options = {"kind": "DeleteOptions", "apiVersion": version}
+    assert api.ask("DELETE", f"{JOBS}/a", options).status == 200
+
+
 def test_an_eviction_deletes_a_pod(api: ApiServer) -> None:
     api.ask("POST", PODS, pod("p"))
     eviction = {
@@ -220,3 +239,19 @@ def test_an_eviction_of_another_name_is_refused(api: ApiServer) -> None:
         400,
         "name in URL does not match name in Eviction object",
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "version"),
+    [("Eviction", "foo/v9"), ("Eviction", "v1"), ("Pod", "v1"), ("Eviction", "policy/v1beta2")],
+)
+def test_what_is_no_eviction_evicts_nobody(api: ApiServer, kind: str, version: str) -> None:
+    api.ask("POST", PODS, pod("p"))
+    body = {"kind": kind, "apiVersion": version, "metadata": {"name": "p"}}
+    answer = api.ask("POST", f"{PODS}/p/eviction", body)
+    assert (answer.status, answer.json["message"]) == (
+        400,
+        f'{kind} in version "{version.rpartition("/")[2]}" cannot be handled as a Eviction: the '
+        "body must be of kind Eviction in policy/v1 or policy/v1beta1",
+    )
+    assert api.get(f"{PODS}/p").status == 200

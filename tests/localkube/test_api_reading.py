@@ -17,6 +17,7 @@ from tests.localkube.api_server import ApiServer, job, pod
 JOBS = "/apis/kubeflow.org/v1/namespaces/team-a/pytorchjobs"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+NO_TOKEN_FIELDS = "it is no JSON object with the texts v and start and the whole number rv"
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 
 
@@ -29,8 +30,8 @@ def names(answer: Any) -> list[str]:
     return [item["metadata"]["name"] for item in answer.json["items"]]
 
 
-def token_of(rv: int, start: str) -> str:
-    value = {"v": "meta.k8s.io/v1", "rv": rv, "start": start}
+def token_of(rv: int, start: str, v: str = "meta.k8s.io/v1") -> str:
+    value = {"v": v, "rv": rv, "start": start}
     return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
 
 
@@ -110,6 +111,20 @@ def test_a_page_that_is_too_old_comes_with_a_token_that_goes_on_anyhow(api: ApiS
         ("a.b", "illegal base64 data at input byte 1"),
         (token_of(3, ""), "encoded start key is empty (version meta.k8s.io/v1)"),
         (token_of(0, "/a"), "incorrect encoded start resourceVersion (version meta.k8s.io/v1)"),
+        (token_of(3, "/a", "v9"), 'server does not recognize this encoded version "v9"'),
+        (token_of(True, "/a"), NO_TOKEN_FIELDS),
+        (token_of(5, "\ud800"), NO_TOKEN_FIELDS),
+        (token_of(5, "/a", "\ud800"), NO_TOKEN_FIELDS),
+    ],
+    ids=[
+        "no JSON",
+        "no base64",
+        "no start",
+        "no version",
+        "another encoding",
+        "a version that is true",
+        "half a surrogate pair in the start",
+        "half a surrogate pair in the encoding",
     ],
 )
 def test_a_token_that_is_none_is_a_bad_request(api: ApiServer, token: str, why: str) -> None:
