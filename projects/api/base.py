@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import IO, Any, NoReturn, cast
@@ -71,12 +72,27 @@ class BoundedJson(JSONParser):
         except RecursionError:
             raise ParseError(f"The body must not be deeper than {MAX_DEPTH} levels.") from None
         except ValueError as error:
-            raise ParseError(f"The body is not JSON that can be used: {error}"[:300]) from None
+            reason = _describe_unusable(error)
+            raise ParseError(f"The body is not JSON that can be used: {reason}"[:300]) from None
         return body
 
 
+class _UnusableValue(ValueError):
+    """JSON has a value that no body may have; the words say which."""
+
+
+def _describe_unusable(error: ValueError) -> str:
+    """Return what is wrong with a body, in words that know nothing of Python."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not text in UTF-8, by its byte {error.start + 1:,}."
+    if isinstance(error, json.JSONDecodeError | _UnusableValue):
+        return str(error)
+    # Only int() raises others, for a number that it would take too long to read.
+    return f"a number has more than {sys.get_int_max_str_digits():,} digits."
+
+
 def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number.")
+    raise _UnusableValue(f"{name} is not a JSON number.")
 
 
 def _build_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -88,7 +104,7 @@ def _build_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, value in pairs:
         if name in fields:
-            raise ValueError(f"an object has {name[:60]!r} twice.")
+            raise _UnusableValue(f"an object has {name[:60]!r} twice.")
         fields[name] = value
     return fields
 
@@ -102,10 +118,10 @@ def _check_storable(value: Any, depth: int) -> None:
         raise RecursionError
     if isinstance(value, str):
         if "\x00" in value or any("\ud800" <= character <= "\udfff" for character in value):
-            raise ValueError("a text holds a null character or half of a surrogate pair.")
+            raise _UnusableValue("a text holds a null character or half of a surrogate pair.")
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise ValueError("a number is too large.")
+            raise _UnusableValue("a number is too large.")
     elif isinstance(value, dict):
         for name, inner in value.items():
             _check_storable(name, depth)

@@ -24,7 +24,7 @@ Schema = Mapping[str, Any]
 
 OUT_OF_REACH = ("/api/v1/clusters",)
 """What would connect to the servers that it is told of."""
-ELSEWHERE = ("/api/v1/token", "/api/v1/workloads/{workload_id}/pods/{pod_name}/logs")
+ELSEWHERE = ("/api/v1/token", "/api/v1/workloads/{workload_id}/pods/{pod_id}/logs")
 """A door without a token, and a stream: they have tests of their own."""
 NASTY: tuple[Any, ...] = (
     *(

@@ -19,10 +19,13 @@ from workloads.logbook import log_paths
 from workloads.models import Log, Pod
 cast = make_cast()
 workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
-pod = Pod.objects.create(workload=workload, attempt=1, uid="u", name="p-master-0",
-                         data={"spec": {"containers": [{"name": "pytorch"}]}})
-def log(container, run, state, lines, **more):
-    path = log_paths.build_log_path(workload.pk, "u", container, run)
+data = {"spec": {"containers": [{"name": "pytorch"}]}}
+lost, pod = [
+    Pod.objects.create(workload=workload, attempt=1, uid=uid, name="p-master-0", data=data)
+    for uid in ("lost", "u")
+]
+def log(container, run, state, lines, pod=pod, **more):
+    path = log_paths.build_log_path(workload.pk, pod.uid, container, run)
     log_paths.local_path(path).parent.mkdir(parents=True, exist_ok=True)
     text = "".join(
         f"2026-01-01T00:00:{number:02}.000000000Z {container} {run} line {number}\\n"
@@ -32,6 +35,7 @@ def log(container, run, state, lines, **more):
     return Log.objects.create(pod=pod, container=container, run=run, state=state, path=path,
                               size=len(text), **more)
 log("pytorch", 0, "complete", 3)
+log("pytorch", 0, "complete", 1, pod=lost)
 log("pytorch", 1, "complete", 20)
 log("setup", 0, "complete", 1, is_init=True)
 open_log = log("tool", 0, "capturing", 2)
@@ -93,6 +97,16 @@ def test_what_was_kept_is_told_as_it_is_asked_for(reader: Reader) -> None:
         assert answer.text.splitlines() == lines, query
 
 
+def test_a_pod_whose_name_came_back_is_read_by_its_id(reader: Reader) -> None:
+    assert [reader.get("", pod=each).text.splitlines()[-1] for each in ("p-master-0", "u")] == [
+        "pytorch 1 line 19",
+        "pytorch 1 line 19",
+    ]
+    assert reader.get("attempt=1", pod="lost").text == "pytorch 0 line 0\n"
+    assert reader.get("run=1", pod="lost").status_code == 404
+    assert reader.get("", pod="lost", token=reader.mallory).status_code == 404
+
+
 def test_what_comes_is_told_while_it_is_followed_until_the_end(reader: Reader) -> None:
     with reader.get("container=tool&follow=true", stream=True) as answer:
         lines = answer.iter_lines()
@@ -116,6 +130,7 @@ REFUSED = [
     ("p-master-0", "container=gone", 404, "older than 14 days"),
     ("p-master-0", "container=pytorch&run=2", 404, "no such log"),
     ("p-master-0", "attempt=2", 404, "no such pod"),
+    ("lost", "attempt=2", 404, "no such pod"),
     ("p-master-0", "run=x", 400, "run"),
     ("p-worker-0", "", 404, "no such pod"),
     ("p%00", "", 404, "no such pod"),

@@ -241,6 +241,25 @@ def test_a_malformed_body_is_400(cast: Cast, body: bytes) -> None:
     assert refused["message"]
 
 
+WORDED = [
+    (
+        b'{"name": "\xff"}',
+        "The body is not JSON that can be used: it is not text in UTF-8, by its byte 11.",
+    ),
+    (
+        b'{"spec": {"numWorkers": ' + b"9" * 5000 + b"}}",
+        "The body is not JSON that can be used: a number has more than 4,300 digits.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), WORDED, ids=["bytes", "digits"])
+def test_a_malformed_body_is_refused_in_the_words_of_its_sender(
+    cast: Cast, body: bytes, message: str
+) -> None:
+    assert Caller(cast.bob)("POST", DISTRIBUTED, body, 400)["message"] == message
+
+
 def test_a_body_that_is_too_large_is_413_and_a_form_is_415(cast: Cast) -> None:
     bob = Caller(cast.bob)
     bob("POST", DISTRIBUTED, b" " * (LARGEST_BODY + 1), 413)

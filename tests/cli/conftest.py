@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import ROWS, CommandLine, Console
+from tests.cli.running import REPLACED_POD, ROWS, CommandLine, Console
 from tests.console_server import WebServer
 
 
@@ -32,3 +32,13 @@ def bob(console: Console, stranger: CommandLine) -> CommandLine:
 def alice(console: Console, stranger: CommandLine) -> CommandLine:
     """Alice, who may do everything."""
     return stranger.sign_in(console.web.url, "alice")
+
+
+@pytest.fixture
+def lost_pod_workload(console: Console) -> Iterator[str]:
+    """A workload of two pods of one name: the first was lost, the second has ended."""
+    console.web.python(REPLACED_POD)
+    yield "replaced"
+    console.web.python(
+        "from workloads.models import Workload; Workload.objects.filter(name='replaced').delete()"
+    )

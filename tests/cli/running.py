@@ -89,6 +89,32 @@ print(json.dumps(ids | {"clientId": account.client_id, "secret": secret}))
 """
 
 
+REPLACED_POD = """
+from django.utils import timezone
+from projects.models import Project, User
+from tests.cast import a_spec
+from workloads import journal
+from workloads.logbook import log_paths
+from workloads.models import Log, Pod, Workload
+team, now = Project.objects.get(name="team-a"), timezone.now()
+made = journal.create_workload(a_spec(team, "replaced"), project=team,
+                               user=User.objects.get(username="bob"))
+Workload.objects.filter(pk=made.pk).update(status="Completed", ended_at=now, next_try_at=None)
+states = [("lost", "Running", "Running", None), ("new", "Succeeded", "Completed", now)]
+for second, (uid, phase, status, ended_at) in enumerate(states):
+    pod = Pod.objects.create(workload=made, attempt=1, uid=f"r-{uid}", name="replaced-worker-0",
+                             rank=1, role="worker", phase=phase, status=status, ended_at=ended_at,
+                             vanished_at=now, data={"spec": {"containers": [{"name": "pytorch"}]}})
+    path = log_paths.build_log_path(made.pk, pod.uid, "pytorch", 0)
+    log_paths.local_path(path).parent.mkdir(parents=True, exist_ok=True)
+    text = "".join(f"2026-01-01T00:00:0{second}.{n:09}Z {uid} {n}\\n" for n in range(3))
+    log_paths.local_path(path).write_text(text)
+    Log.objects.create(pod=pod, container="pytorch", run=0, state="complete", path=path,
+                       size=len(text))
+"""
+"""A workload whose pod was lost and came back under its name, within one attempt."""
+
+
 @dataclass
 class Outcome:
     """How a command ended, and what it wrote."""

@@ -30,7 +30,7 @@ def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read_lines(server: ScriptedServer, *pods: str, tail: int | None = None) -> list[str]:
-    requests = [LogRequest("w", pod, tail=tail) for pod in pods]
+    requests = [LogRequest("w", pod, pod, tail=tail) for pod in pods]
     found = logs.read_logs(server.open_session(**SIGNED_IN), requests)
     return [f"{line.pod} {line.text.decode()}" for line in found]
 

@@ -348,6 +348,21 @@ def test_logs_are_those_of_the_pod_that_is_named_or_leads(bob: CommandLine) -> N
     assert "no pod nobody" in run_dialect(bob, "runai logs wide --pod nobody", code=5).err
 
 
+def test_a_pod_whose_name_came_back_is_told_from_the_one_before(
+    bob: CommandLine, lost_pod_workload: str
+) -> None:
+    line = f"runai logs {lost_pod_workload} --pod replaced-worker-0"
+    wanted = [f"{uid} {number}" for uid in ("lost", "new") for number in range(3)]
+    assert run_dialect(bob, line).out.splitlines() == wanted
+    for line in (f"runai describe job {lost_pod_workload}", f"arena get {lost_pod_workload}"):
+        statuses = [
+            each.split()[1]
+            for each in run_dialect(bob, line).out.splitlines()
+            if each.strip().startswith("replaced-worker-0")
+        ]
+        assert statuses == ["Deleted", "Completed"], line
+
+
 def test_levels_choose_what_is_said_beside_the_output(bob: CommandLine) -> None:
     assert not run_dialect(bob, "arena --loglevel error prune -A --since 300d").err
     assert "--all-namespaces" in run_dialect(bob, "arena prune --since 300d", code=2).err

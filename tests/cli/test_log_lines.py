@@ -26,7 +26,7 @@ def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
 
 
-REQUEST = LogRequest("w", "p")
+REQUEST = LogRequest("w", "p", "p")
 SIGNED_IN = {"token": Secret("t")}
 LINES = "".join(f"2026-01-01T00:00:0{n}Z line {n}\n" for n in range(3))
 
@@ -157,7 +157,7 @@ def test_a_log_that_grows_is_read_once_at_every_break(
 
         with serve_answers(answer) as server:
             session = server.open_session(**SIGNED_IN)
-            request = LogRequest("w", "p", **request_changes)  # type: ignore[arg-type]
+            request = LogRequest("w", "p", "p", **request_changes)  # type: ignore[arg-type]
             is_whole: Callable[[], bool] = lambda: next(sizes, None) is None  # noqa: B023, E731
             follower = ContainerFollower(session, request, is_whole, 60.0)
             taken = [line.text.decode() for line in follower.read_all()]

@@ -40,6 +40,19 @@ def test_logs_are_narrowed(bob: CommandLine, options: tuple[str, ...], lines: li
     assert bob("logs", "train1", *options).out.splitlines() == lines
 
 
+@pytest.mark.parametrize("options", [(), ("-f",), ("--pod", "replaced-worker-0"), ("--rank", "1")])
+def test_a_pod_whose_name_came_back_has_each_line_once(
+    bob: CommandLine, lost_pod_workload: str, options: tuple[str, ...]
+) -> None:
+    lines = [
+        each.partition("] ") for each in bob("logs", lost_pod_workload, *options).out.splitlines()
+    ]
+    texts = [text or whole for whole, _, text in lines]
+    wanted = [f"{uid} {n}" for uid in ("lost", "new") for n in range(3)]
+    # Those of several pods that are followed are not sorted by time.
+    assert (sorted(texts) if "-f" in options else texts) == wanted
+
+
 def test_more_pods_than_are_streamed_are_read_in_turn(bob: CommandLine) -> None:
     lines = [f"[wide-worker-{rank}] {text}" for text in ("first", "second") for rank in range(20)]
     kept = bob("logs", "wide")

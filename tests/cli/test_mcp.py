@@ -236,7 +236,7 @@ def test_the_newest_lines_of_a_long_log_are_answered_whole(stranger: CommandLine
         if path.endswith("/logs"):
             return Answer(200, "".join(f"{line}\n" for line in lines))
         if path.endswith("/pods"):
-            return Answer(200, json.dumps({"pods": [{"name": "a-0", "rank": 0, "attempt": 1}]}))
+            return Answer(200, json.dumps({"pods": [{"id": "p0", "name": "a-0", "rank": 0}]}))
         workload = {"id": "1", "name": "a", "phase": "Running", "type": "Distributed"}
         return Answer(200, json.dumps({"workloads": [workload]}))
 

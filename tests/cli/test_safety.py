@@ -51,6 +51,44 @@ def test_what_is_no_name_is_refused_before_anything_is_sent(reference: str) -> N
         assert server.queries == []
 
 
+ADDRESSES = [
+    ("/workloads?search=\u00e9", "/api/v1/workloads", "\u00e9"),
+    ("/workloads?search=a b#c", "/api/v1/workloads", "a b#c"),
+    ("/workloads?search=a%20b", "/api/v1/workloads", "a b"),
+    ("/a b/{c}\n?search=1", "/api/v1/a%20b/%7Bc%7D%0A", "1"),
+]
+
+
+@pytest.mark.parametrize(("path", "sent_path", "search"), ADDRESSES)
+def test_every_character_of_a_path_can_be_sent(
+    stranger: CommandLine, path: str, sent_path: str, search: str
+) -> None:
+    paths: list[str] = []
+
+    def answer(path: str, query: Query, token: str) -> Answer:
+        paths.append(path)
+        return Answer(200, "{}")
+
+    with serve_answers(answer) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        stranger("api", "get", path)
+        stranger.variables["MUSTER_SERVER"] += "/m\u00fc"
+        stranger("api", "get", path)
+        assert server.queries == [{"search": search}] * 2
+    assert paths == [sent_path, f"/m%C3%BC{sent_path}"]
+
+
+@pytest.mark.parametrize("arguments", [("list", "--search"), ("api", "get"), ("logs",)])
+def test_what_is_no_text_is_refused_before_anything_is_sent(
+    stranger: CommandLine, arguments: tuple[str, ...]
+) -> None:
+    with serve_answers(lambda *request: Answer(200, "{}")) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        refused = stranger(*arguments, os.fsdecode(b"/a\xff"), code=ExitCode.USAGE)
+        assert "/a\\xff is not text" in refused.err
+        assert server.queries == []
+
+
 def test_an_unset_variable_deletes_nothing(stranger: CommandLine) -> None:
     with serve_answers(lambda *request: Answer(200, "{}")) as server:
         stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}

@@ -1,5 +1,6 @@
 """Workloads by the command line: looked at, explained, submitted, changed."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -24,6 +25,18 @@ def test_workloads_are_listed_filtered_and_shown(bob: CommandLine) -> None:
     assert "It was submitted." in described
     assert bob("pods", "train1", "-o", "csv").out.splitlines()[1].startswith("train1-master-0,")
     assert "Submitted" in bob("events", "train1").out
+
+
+def test_a_pod_that_the_cluster_has_no_more_does_not_run(
+    bob: CommandLine, lost_pod_workload: str
+) -> None:
+    rows = list(csv.DictReader(bob("pods", lost_pod_workload, "-o", "csv").out.splitlines()))
+    # One that had ended before keeps how it ended.
+    assert [each["STATUS"] for each in rows] == ["Deleted", "Completed"]
+    assert bob("pods", lost_pod_workload, "-o", "json").parse()[0]["status"] == "Running"
+    described = bob("describe", lost_pod_workload).out
+    assert "Deleted" in described
+    assert "Running " not in described.partition("Pods\n")[2]
 
 
 def test_a_status_that_there_is_not_is_refused(bob: CommandLine) -> None:
@@ -101,7 +114,49 @@ def test_why_says_what_is_wrong_with_one_that_runs(bob: CommandLine) -> None:
 def test_why_of_a_healthy_one_says_when_the_radar_looked(bob: CommandLine) -> None:
     output = bob("why", "train1").out
     assert "It runs, and nothing is known to be wrong. The radar looked " in output
-    assert "Nothing stands in its way." not in output
+    assert "in its way" not in output
+
+
+def _run_rows(console: Console, statements: str) -> None:
+    console.web.python(
+        "from datetime import timedelta; from django.utils import timezone\n"
+        f"from clusters.models import Cluster; from workloads.models import Workload\n{statements}"
+    )
+
+
+LONG_STATUSES = ["Creating", "Stopping", "Initializing", "Deleting"]
+
+
+@pytest.mark.parametrize("status", LONG_STATUSES)
+def test_why_of_one_that_stays_as_it_is_says_since_when(
+    bob: CommandLine, console: Console, status: str
+) -> None:
+    change = "Workload.objects.filter(name='late').update(status='{}', status_at=timezone.now(){})"
+    _run_rows(console, change.format(status, ""))
+    try:
+        at_once = bob("why", "late").out
+        assert at_once == f"late is {status}.\nNothing is known to stand in its way.\n"
+        _run_rows(console, change.format(status, " - timedelta(minutes=3)"))
+        output = bob("why", "late").out
+    finally:
+        _run_rows(console, change.format("Creating", ""))
+    assert "stand in its way" not in output
+    assert f"It has been {status} since 20" in output
+    assert "(3m" in output
+    assert "nothing is known of why" in output
+    assert "`muster events late`" in output
+
+
+def test_what_a_cluster_hinders_is_said_once(bob: CommandLine, console: Console) -> None:
+    _run_rows(console, "Cluster.objects.update(unreachable_since=timezone.now())")
+    try:
+        outputs = {name: bob("why", name).out for name in ("late", "waiting", "train1")}
+    finally:
+        _run_rows(console, "Cluster.objects.update(unreachable_since=None)")
+    for name, output in outputs.items():
+        assert output.count("has not answered since") == 1, output
+        assert "nothing is known" not in output.lower(), name
+    assert "No node has 8 free GPUs.\n" in outputs["waiting"]
 
 
 def test_a_timeline_is_drawn_and_written_as_data(bob: CommandLine) -> None:

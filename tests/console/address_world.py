@@ -164,7 +164,6 @@ class World:
             "kind": "environment",
             "tab": "history",
             "chart": "status",
-            "pod_name": self.pod.name,
             "pod_id": self.pod.uid,
             "membership": self.membership.pk,
             "account": self.account.pk,

@@ -118,6 +118,28 @@ def test_the_logs_of_a_later_attempt_are_shown() -> None:
 
 
 @pytest.mark.usefixtures("short_pauses")
+def test_a_pod_whose_name_came_back_has_each_line_once() -> None:
+    def answer(path: str, query: Query) -> Answered:
+        if path == "":
+            return 200, {"phase": "Completed"}, {}
+        if path == "/pods":
+            pods = [
+                {"id": uid, "name": "p", "rank": 0, "attempt": 1, "completedAt": "now"}
+                for uid in ("lost", "new")
+            ]
+            return 200, {"pods": pods}, {}
+        uid = path.split("/")[2].replace("p", "new")
+        is_read = (
+            query.get("tailLines") == "0" or "sinceTime" in query or query.get("run", "0") != "0"
+        )
+        text = "" if is_read else f"2026-01-01T00:00:01.5Z of {uid}\n"
+        return 200, text, {"X-Log-Run": "0"}
+
+    with run_server(answer) as connection:
+        assert sorted(follow_workload(connection)) == ["of lost", "of new"]
+
+
+@pytest.mark.usefixtures("short_pauses")
 def test_a_log_that_broke_off_is_not_sent_anew() -> None:
     stamps = [f"2026-01-01T00:00:0{second}.{part}Z" for second in (1, 2, 3) for part in (1, 5)]
     lines = [f"{stamp} line {number}\n" for number, stamp in enumerate(stamps)]

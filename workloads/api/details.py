@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
@@ -20,7 +20,7 @@ from workloads.api import workload_serializers
 from workloads.api.finding_answers import serialize_finding, serialize_watch
 from workloads.api.progress_answers import serialize_progress
 from workloads.api.workload_schemas import DATA_DELIVERY, EVENT, RECORD, WORKLOAD_DETAILS
-from workloads.models import Event, Workload
+from workloads.models import Event, Pod, Workload
 from workloads.queries import (
     Explanation,
     explain_workload,
@@ -55,6 +55,17 @@ def get_workload(user: User, workload_id: uuid.UUID, **conditions: Any) -> Workl
     if workload is None:
         raise Http404(NOT_FOUND_TEXT)
     return workload
+
+
+def get_pod(workload: Workload, key: str, **conditions: Any) -> Pod:
+    """Return the newest pod of a workload with this id or name. Raises Http404."""
+    # PostgreSQL refuses a null character in a text, also in one to compare with.
+    key = key.replace("\x00", "")
+    rows = workload.pods.filter(Q(uid=key) | Q(name=key), **conditions)
+    pod: Pod | None = rows.order_by("-attempt", "-pk").first()
+    if pod is None:
+        raise Http404("This workload has no such pod. GET /api/v1/workloads/{id}/pods lists them.")
+    return pod
 
 
 def _parse_event_type(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""`GET /api/v1/workloads/{id}/pods/{name}/logs`: the log of a pod as plain text.
+"""`GET /api/v1/workloads/{id}/pods/{pod}/logs`: the log of a pod as plain text.
 
 This address is an addition of Muster to the API.
 """
@@ -20,7 +20,7 @@ from projects.api import schemas
 from projects.api.base import ApiView, ListQuery
 from projects.tokens import BearerToken
 from workloads import logbook
-from workloads.api.details import get_workload
+from workloads.api.details import get_pod, get_workload
 from workloads.kube_objects import nested_list
 from workloads.models import Log, Pod
 
@@ -39,7 +39,8 @@ class LogsView(ApiView):
         operation_id="get_pod_logs",
         description=(
             "What a container wrote, as plain text, from the log that Muster keeps: also when the "
-            "pod is gone."
+            "pod is gone. The pod is named by its id, or its name; of several with that name it is "
+            "the newest."
         ),
         parameters=[
             schemas.query_parameter(
@@ -76,18 +77,16 @@ class LogsView(ApiView):
         | schemas.error_responses(400, 401, 404, 429, 503),
         tags=["workloads"],
     )
-    def get(self, request: Request, workload_id: uuid.UUID, pod_name: str) -> StreamingHttpResponse:
+    def get(self, request: Request, workload_id: uuid.UUID, pod_id: str) -> StreamingHttpResponse:
         query, workload = ListQuery(request), get_workload(self.user, workload_id)
         tail_lines, since = query.integer("tailLines", -1, 0, MAX_LINES), query.moment("sinceTime")
         tail = None if tail_lines < 0 else tail_lines
         since_ns = None if since is None else int(since.timestamp()) * 10**9
         follow, timestamps = bool(query.flag("follow")), bool(query.flag("timestamps"))
-        # PostgreSQL refuses a null character in a text, also in one to compare with.
-        pods = Pod.objects.filter(workload=workload, name=pod_name.replace("\x00", ""))
-        if (attempt := query.integer("attempt", -1, 0, MAX_NUMBER)) >= 0:
-            pods = pods.filter(attempt=attempt)
+        attempt = query.integer("attempt", -1, 0, MAX_NUMBER)
+        pod = get_pod(workload, pod_id, **({"attempt": attempt} if attempt >= 0 else {}))
         log = _get_log(
-            pods.order_by("-attempt", "-pk").first(),
+            pod,
             query.text("container"),
             bool(query.flag("previous")),
             query.integer("run", -1, 0, MAX_NUMBER),
@@ -114,13 +113,11 @@ class LogsView(ApiView):
         return response
 
 
-def _get_log(pod: Pod | None, container: str, previous: bool, run: int) -> Log:
+def _get_log(pod: Pod, container: str, previous: bool, run: int) -> Log:
     """Return the log of a container's newest run, the one before it, or that with a number.
 
     `run` is -1 where none is asked for. Raises Http404.
     """
-    if pod is None:
-        raise Http404("This workload has no such pod. GET /api/v1/workloads/{id}/pods lists them.")
     container = container or next(
         (str(each.get("name")) for each in nested_list(pod.data, "spec", "containers")), ""
     )

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from django.db.models import Case, Count, F, Q, Sum, When
+from django.db.models import Case, Count, F, Sum, When
 from django.http import Http404, HttpResponse
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
@@ -25,7 +25,7 @@ from projects.models import Department, Project
 from projects.permissions import Entity, Verb
 from projects.querysets import list_visible_project_ids
 from projects.scopes import department_scope, project_scope
-from workloads.api.details import get_workload
+from workloads.api.details import get_pod, get_workload
 from workloads.api.measurements import (
     MeasurementQuery,
     Values,
@@ -101,10 +101,7 @@ class PodMetricsView(ApiView):
     )
     def get(self, request: Request, workload_id: uuid.UUID, pod_id: str) -> Response | HttpResponse:
         workload = get_workload(self.user, workload_id)
-        name = pod_id.replace("\x00", "")
-        pod = workload.pods.filter(Q(uid=name) | Q(name=name)).order_by("-pk").first()
-        if pod is None:
-            raise Http404("The workload has no such pod.")
+        pod = get_pod(workload, pod_id)
         query = parse_query(request, USED)
         values = _pick_measured(query, _build_uses(query, pod), workload=workload)
         return answer_measurements(request, values)

@@ -156,7 +156,7 @@ urlpatterns = [
         name="api-workload-history",
     ),
     path(
-        "workloads/<uuid:workload_id>/pods/<str:pod_name>/logs",
+        "workloads/<uuid:workload_id>/pods/<str:pod_id>/logs",
         LogsView.as_view(),
         name="api-pod-logs",
     ),

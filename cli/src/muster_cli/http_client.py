@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from muster_cli import VERSION
 from muster_cli.errors import Refused, Unreachable, UsageProblem
@@ -126,7 +126,7 @@ class HttpClient:
 
     def _connect(self, timeout: float) -> http.client.HTTPConnection:
         address = urlsplit(self.server)
-        self._prefix = address.path.rstrip("/")
+        self._prefix = quote(address.path.rstrip("/"), safe="/%")
         connection = (
             http.client.HTTPSConnection(
                 address.hostname or "", address.port, timeout=timeout, context=self._trust()

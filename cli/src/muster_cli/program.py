@@ -4,11 +4,12 @@ import contextlib
 import errno
 import os
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 import click
 
-from muster_cli.errors import CliError, ExitCode, describe_error
+from muster_cli.errors import CliError, ExitCode, UsageProblem, describe_error
 
 
 def run_program(root: click.Command, name: str) -> NoReturn:
@@ -40,15 +41,19 @@ def _describe_lost_output(error: OSError) -> int:
 def run_command(root: click.Command, name: str) -> int:
     """Run the command; return its exit code, having said on standard error what went wrong."""
     try:
-        code = root.main(prog_name=name, standalone_mode=False)
-        return int(code) if isinstance(code, int) else ExitCode.OK
+        check_arguments(sys.argv[1:])
+        return _invoke_command(root, name)
     except CliError as error:
         print(describe_error(error), file=sys.stderr)
         return int(error.exit_code)
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (EOFError, KeyboardInterrupt):
+        # The terminal has written ^C: what comes after it begins a line.
+        print(file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    except click.Abort:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
         return ExitCode.OK
@@ -58,6 +63,35 @@ def run_command(root: click.Command, name: str) -> int:
         return _describe_surprise(error)
     except Exception as error:  # noqa: BLE001 - the last resort: words, no traceback
         return _describe_surprise(error)
+
+
+def check_arguments(arguments: Sequence[str]) -> None:
+    """Raise UsageProblem for an argument that is not text: it could not be sent or written."""
+    for each in arguments:
+        try:
+            each.encode()
+        except UnicodeEncodeError:
+            shown = os.fsencode(each).decode(errors="backslashreplace")
+            raise UsageProblem(
+                f"The argument {shown} is not text: it has bytes that are not UTF-8.",
+                "Type it anew, or look where it comes from; muster takes texts in UTF-8.",
+            ) from None
+
+
+def _invoke_command(root: click.Command, name: str) -> int:
+    """Run the command that the arguments name; return its exit code.
+
+    `main` of click does this too, and ends with 1 where nobody reads the output any more.
+    """
+    if os.environ.get(f"_{name.upper()}_COMPLETE"):
+        # A shell asks what completes a command line: `main` writes it, and exits.
+        root.main(prog_name=name)
+    try:
+        with root.make_context(name, sys.argv[1:]) as context:
+            code = root.invoke(context)
+    except click.exceptions.Exit as ending:
+        code = ending.exit_code
+    return int(code) if isinstance(code, int) else ExitCode.OK
 
 
 def _describe_surprise(error: Exception) -> int:

@@ -25,7 +25,7 @@ GET_ALTERNATIVES = Route("GET", "/api/v1/workloads/{workload_id}/alternatives")
 GET_FORECAST = Route("GET", "/api/v1/workloads/{workload_id}/forecast")
 LIST_WORKLOAD_PODS = Route("GET", "/api/v1/workloads/{workload_id}/pods")
 LIST_PODS = Route("GET", "/api/v1/workloads/pods")
-GET_LOGS = Route("GET", "/api/v1/workloads/{workload_id}/pods/{pod_name}/logs")
+GET_LOGS = Route("GET", "/api/v1/workloads/{workload_id}/pods/{pod_id}/logs")
 
 GET_TIME_MACHINE = Route("GET", "/api/v1/time-machine")
 LIST_USAGE = Route("GET", "/api/v1/usage")

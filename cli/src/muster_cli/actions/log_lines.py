@@ -25,10 +25,15 @@ LATE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class LogRequest:
-    """Which log is read, and from where on. `run` is that of the container; None is the newest."""
+    """Which log is read, and from where on.
+
+    A pod that is made anew within an attempt has the name of the one before it, so only its id
+    names a pod; `pod` stands before its lines.
+    """
 
     workload_id: str
     pod: str
+    pod_id: str
     container: str = ""
     attempt: int | None = None
     tail: int | None = None
@@ -123,7 +128,7 @@ class RunFollower:
             routes.GET_LOGS,
             query=self._build_query(follow),
             workload_id=self._request.workload_id,
-            pod_name=self._request.pod,
+            pod_id=self._request.pod_id,
         ) as response:
             self.has_connected = True
             number = read_run(response.headers)
@@ -358,7 +363,7 @@ def _find_run(session: Session, request: LogRequest, run: int | None) -> int | N
     }
     try:
         answer = session.request(
-            routes.GET_LOGS, query=query, workload_id=request.workload_id, pod_name=request.pod
+            routes.GET_LOGS, query=query, workload_id=request.workload_id, pod_id=request.pod_id
         )
     except Refused as refusal:
         if refusal.status == 404:

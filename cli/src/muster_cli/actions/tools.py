@@ -187,6 +187,7 @@ def read_logs(session: Session, arguments: Arguments) -> Answer:
         LogRequest(
             workload_id,
             each["name"],
+            each["id"],
             attempt=each.get("attempt"),
             tail=arguments["tail"],
             previous=arguments["previous"],

@@ -328,11 +328,15 @@ def list_prunable(
 def explain(workload: Workload) -> dict[str, Any]:
     """Return why a workload waits or failed, what is wrong with it, and what would help."""
     diagnosis = workload.get("diagnosis") or {}
+    cluster_message = workload.get("clusterMessage") or ""
+    # To REST, what is said of the cluster is the end of what is said of the workload.
+    phase_message = (workload.get("phaseMessage") or "").removesuffix(cluster_message).rstrip()
     return {
         "name": workload["name"],
         "phase": workload["phase"],
+        "phaseUpdatedAt": workload.get("phaseUpdatedAt"),
         "dataDelivery": workload.get("dataDelivery"),
-        "message": diagnosis.get("message") or workload.get("phaseMessage") or "",
+        "message": diagnosis.get("message") or phase_message,
         "help": diagnosis.get("help") or "",
         "pod": diagnosis.get("pod") or "",
         "container": diagnosis.get("container") or "",
@@ -342,7 +346,7 @@ def explain(workload: Workload) -> dict[str, Any]:
         "confidence": diagnosis.get("confidence") or "",
         "queuePosition": diagnosis.get("queuePosition"),
         "queueLength": diagnosis.get("queueLength"),
-        "clusterMessage": workload.get("clusterMessage") or "",
+        "clusterMessage": cluster_message,
         "limits": [each["message"] for each in workload.get("limits", []) if each.get("message")],
         "podChanges": [each["message"] for each in workload.get("podChanges", [])],
         "findings": workload.get("findings") or [],

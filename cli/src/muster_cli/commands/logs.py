@@ -74,6 +74,7 @@ def logs(
         return LogRequest(
             workload_id,
             pod["name"],
+            pod["id"],
             options["container"],
             pod.get("attempt"),
             tail,

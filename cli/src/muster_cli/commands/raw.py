@@ -1,5 +1,7 @@
 """`api`, for what no other command does, and `completion`."""
 
+from urllib.parse import quote
+
 import click
 from click.shell_completion import get_completion_class
 
@@ -10,6 +12,8 @@ from muster_cli.output.formats import OutputFormat, write_value
 from muster_cli.routes import Route
 
 SHELLS = ("bash", "zsh", "fish")
+_ADDRESS_CHARACTERS = "/?&=%:@!$'()*+,;"
+"""What means something in a path and its query, or stands for itself (RFC 3986, section 3)."""
 
 
 @click.command()
@@ -54,9 +58,9 @@ def api(
     if data is not None and file_name:
         raise UsageProblem("The body is either --data or --file.")
     body = load_document(file_name) if file_name else _parse_body(data)
-    # What is in braces would be filled in: a path has none.
     target = path if path.startswith("/api/") else f"/api/v1/{path.lstrip('/')}"
-    route = Route(method.upper(), target.replace("{", "%7B").replace("}", "%7D"))
+    # Also what is in braces would be filled in; what is quoted already stays.
+    route = Route(method.upper(), quote(target, safe=_ADDRESS_CHARACTERS))
     answer = invocation.session.request(route, query=parameters, body=body)
     if not answer.content:
         return

@@ -19,6 +19,7 @@ from muster_cli.errors import UsageProblem
 from muster_cli.output.formats import OutputFormat, write_items, write_value
 from muster_cli.output.tables import TableColumn, build_rows, format_value, render_table
 from muster_cli.output.terminal import Terminal, clean_text
+from muster_cli.output.workload_columns import read_pod_status
 from muster_cli.resource_types import get_value
 from muster_cli.resources import RESOURCES
 
@@ -60,7 +61,7 @@ LIST_COLUMNS = [
 HOLDER_COLUMNS = [_NAME, _STATUS, _TRAINER, TableColumn("AGE", _read_age), *_GPUS, _NODE]
 INSTANCE_COLUMNS = [
     _NAME,
-    TableColumn("STATUS", lambda item: item.get("status")),
+    TableColumn("STATUS", read_pod_status),
     TableColumn("AGE", _read_age),
     TableColumn(
         "IS_CHIEF",
@@ -161,8 +162,9 @@ def get_job(call: Call) -> None:
         "CreateTime": details.get("createdAt"),
         "EndTime": details.get("completedAt") or "",
     }
-    if reason := str(workloads.explain(details)["message"]):
-        facts["Message"] = reason
+    explained = workloads.explain(details)
+    if parts := [explained[name] for name in ("message", "clusterMessage") if explained[name]]:
+        facts["Message"] = " ".join(parts)
     for label, value in facts.items():
         terminal.write_line(f"{label + ':':<12}{clean_text(str(value))}".rstrip())
     pods = workloads.list_pods(session, str(details["id"]))

@@ -18,6 +18,7 @@ from muster_cli.output.descriptions import describe_part
 from muster_cli.output.formats import OutputFormat, write_value
 from muster_cli.output.tables import TableColumn, build_rows, format_value, render_table
 from muster_cli.output.terminal import Terminal, clean_text
+from muster_cli.output.workload_columns import read_pod_status
 from muster_cli.resource_types import get_value
 
 Item = Mapping[str, Any]
@@ -32,7 +33,7 @@ def _read_age(item: Item) -> str:
 
 POD_COLUMNS = [
     TableColumn("POD", lambda item: item["name"]),
-    TableColumn("STATUS", lambda item: item.get("status")),
+    TableColumn("STATUS", read_pod_status),
     TableColumn("TYPE", lambda item: str(item.get("role") or "").upper()),
     TableColumn("AGE", _read_age),
     TableColumn("NODE", lambda item: item.get("nodeName") or "<none>"),
@@ -125,7 +126,7 @@ def list_job_lines(workload: Item, pods: Sequence[Item]) -> Iterator[str]:
 def _read_reason(workload: Item) -> str:
     """Return why a workload waits or failed, with the line that a failed pod wrote."""
     explained = workloads.explain(dict(workload))
-    parts = [str(explained["message"]), str(explained["logLine"])]
+    parts = [str(explained[name]) for name in ("message", "clusterMessage", "logLine")]
     return " ".join(each for each in dict.fromkeys(parts) if each)
 
 

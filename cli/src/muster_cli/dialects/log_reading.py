@@ -110,7 +110,11 @@ def wait_for_log(
 
 
 def choose_pod(pods: list[Pod], name: str) -> Pod | None:
-    """Return the pod of a name, or else the one that leads; None where it is not there yet."""
+    """Return the pod of a name, or else the one that leads; None where it is not there yet.
+
+    Of pods that have one name, as one that was made anew, it is the newest: the list's last.
+    """
+    pods = list({each["name"]: each for each in pods}.values())
     if name:
         return next((each for each in pods if each["name"] == name), None)
     leaders = [each for each in pods if each.get("role") in CHIEFS]
@@ -132,7 +136,7 @@ def _measure_log(session: Session, workload_id: str, pod: Pod, container: str) -
     query = {"tailLines": 1, "attempt": pod.get("attempt"), "container": container or None}
     try:
         answer = session.request(
-            GET_LOGS, query=query, workload_id=workload_id, pod_name=str(pod["name"])
+            GET_LOGS, query=query, workload_id=workload_id, pod_id=str(pod["id"])
         )
     except Refused as refusal:
         if refusal.status == 404:

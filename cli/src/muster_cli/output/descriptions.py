@@ -14,6 +14,10 @@ LABEL_WIDTH = 18
 _ANSWERS = ("message", "clusterMessage", "limits", "podChanges", "findings")
 """What says why a workload is as it is."""
 SHOWN_PODS = 50
+_PASSING_PHASES = ("Creating", "Pending", "Initializing", "Resuming", "Stopping", "Deleting")
+"""Phases that lead to another one."""
+LONG_SECONDS = 60.0
+"""How long a workload may stay in such a phase before that is worth a look."""
 
 _FACTS = (
     ("Name", "name"),
@@ -121,7 +125,22 @@ def describe_explanation(explanation: Item, terminal: Terminal) -> Iterator[str]
     if is_healthy and not explanation["clusterMessage"]:
         yield _describe_watch(explanation["radar"] or {})
     elif not any(explanation[name] for name in _ANSWERS):
-        yield "Nothing stands in its way."
+        yield _describe_silence(explanation)
+
+
+def _describe_silence(explanation: Item) -> str:
+    """Say that nothing is known to stand in the way, or since when nobody knows what does."""
+    phase = read_status(explanation)
+    age = moments.compute_age(explanation["phaseUpdatedAt"])
+    if phase not in _PASSING_PHASES or age is None or age < LONG_SECONDS:
+        return "Nothing is known to stand in its way."
+    # That no reason is known is no proof that there is none: Muster's own parts may be away.
+    return (
+        f"It has been {phase} since {moments.format_moment(explanation['phaseUpdatedAt'])} "
+        f"({moments.describe_duration(age)}), and nothing is known of why.\n"
+        f"`muster events {explanation['name']}` shows what happened so far. Where that does not "
+        "say why either, ask who runs Muster whether its address /readyz says that all is well."
+    )
 
 
 def _describe_finding(finding: Item) -> str:

@@ -15,6 +15,15 @@ def read_status(item: Item) -> str:
     return "Preparing data" if item.get("dataDelivery") else str(item["phase"])
 
 
+def read_pod_status(item: Item) -> str:
+    """Return the status of a pod: Deleted where the cluster removed it before it ended.
+
+    To REST such a pod keeps the last status that was known of it.
+    """
+    has_vanished = item.get("deletedAt") and not item.get("completedAt")
+    return "Deleted" if has_vanished else str(item.get("status") or "")
+
+
 def _read_age(item: Item) -> str:
     return moments.describe_duration(moments.compute_age(item.get("createdAt")))
 
@@ -94,7 +103,7 @@ POD_COLUMNS = [
     TableColumn("NAME", lambda item: item["name"]),
     TableColumn("ROLE", lambda item: item.get("role")),
     TableColumn("RANK", lambda item: item.get("rank")),
-    TableColumn("STATUS", lambda item: item.get("status")),
+    TableColumn("STATUS", read_pod_status),
     TableColumn("RESTARTS", lambda item: item.get("restarts")),
     TableColumn("NODE", lambda item: item.get("nodeName")),
     TableColumn("AGE", _read_age),

@@ -147,7 +147,7 @@ class WorkloadFollower:
         attempt = pod.get("attempt")
         log = PodLog(
             self._connection,
-            f"{self._path}/pods/{pod['name']}/logs",
+            f"{self._path}/pods/{key}/logs",
             attempt if isinstance(attempt, int) else None,
             on_line=lambda line: self._put_line(prefix, line),
             has_ended=lambda: key not in self._writing,
@@ -192,5 +192,5 @@ class WorkloadFollower:
 
 
 def _get_key(pod: dict[str, Any]) -> str:
-    """Return what tells a pod from others: another attempt's may have the same name."""
+    """Return what tells a pod from others: one that is made anew has the name of the one before."""
     return str(pod.get("id") or pod["name"])
