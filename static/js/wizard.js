@@ -18,20 +18,27 @@
     let changed = false;
     let sent = 0;
     let stamp = Number(form.elements.at.value);
+    // One name for all that this tab shows: the last save of a page that was left may come after the next page was drawn.
+    try {
+      form.elements.page.value = sessionStorage.musterPage ??= form.elements.page.value;
+    } catch { /* Where nothing may be kept, each page has its own. */ }
     // Counts up from what was stored last, by a machine whose clock may be ahead of this one.
     const raiseStamp = () => {
       stamp = Math.max(Date.now(), stamp + 1);
       form.elements.at.value = String(stamp);
     };
 
-    const send = () => {
+    const send = (event) => {
       window.clearTimeout(timer);
       if (!changed) return;
       changed = false;
       const mine = ++sent;
       raiseStamp();
-      fetch(url, { method: "POST", body: new URLSearchParams(new FormData(form)), keepalive: true, credentials: "same-origin" })
-        .then((answer) => { if (!answer.ok || answer.redirected) throw new Error(String(answer.status)); })
+      // Browsers take no more than 64 KiB of what outlives its page.
+      const keepalive = event?.type === "pagehide";
+      fetch(url, { method: "POST", body: new URLSearchParams(new FormData(form)), keepalive, credentials: "same-origin" })
+        .then((answer) => { if (!answer.ok || answer.redirected) throw new Error(String(answer.status)); return answer.text(); })
+        .then((start) => { if (start && mine === sent) form.elements.started_from.value = start; })
         // What was typed after this was sent is not stored by it.
         .then(() => { if (mine === sent && !changed) said.textContent = "Saved"; })
         .then(redraw)

@@ -83,7 +83,7 @@ def test_a_step_that_another_tab_changed_is_shown_before_it_is_replaced(sign_in:
     page.get_by_role("button", name="CONTINUE", exact=True).click()
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("Not saved: it was changed meanwhile by you, in another tab")
-    expect(alert).to_contain_text("Name: was empty, is now theirs")
+    expect(alert).to_contain_text("Name: was before, is now theirs")
     expect(page.get_by_label("Name", exact=True)).to_have_value("mine")
     fits(page)
     axe(page)

@@ -64,6 +64,19 @@ def test_a_second_template_keeps_what_was_typed_before_the_first(cast: Cast) -> 
     assert walk.draft.data["setup"] == before
 
 
+def test_a_template_that_another_tab_chose_is_not_overwritten_silently(cast: Cast) -> None:
+    template = save_template(cast)
+    late = fill_before_template(cast).see("setup")
+    other = Walk(cast)
+    other.page = other.client.get(f"/workloads/new/{late.draft.pk}/start")
+    other.send(template=str(template.pk))
+    before = late.draft.data["setup"]
+    late.send(workers="3")
+    assert late.page.status_code == 409
+    assert "in another tab or window" in late.text
+    assert late.draft.data["setup"] == before
+
+
 def test_a_template_that_was_deleted_leaves_its_values(cast: Cast) -> None:
     template = save_template(cast)
     walk = choose_template(fill_before_template(cast), template)

@@ -26,7 +26,7 @@ from workloads.queries.read_only_mounts import are_mounts_enforced
 from workloads.rest.submit_command import build_submit_command
 from workloads.rest.writing import build_rest_body, get_rest_path
 from workloads.specs import UnreadableSpec, decode_spec
-from workloads.states import ACTIVE, ENDING
+from workloads.states import ACTIVE, ENDING, STARTING
 from workloads.views import (
     data_delivery,
     describing,
@@ -205,6 +205,8 @@ def _build_head_context(request: Request, workload: Workload) -> dict[str, Any]:
         "progress": queries.view_progress(workload),
         "findings": findings.build_finding_blocks(workload, request.user),
         "is_live": workload.status in ACTIVE | ENDING,
+        # No change tells the page that nobody takes the step.
+        "has_step": workload.status in STARTING | ENDING,
     }
 
 

@@ -36,6 +36,13 @@ from workloads.placement_rules import load_pools
 from workloads.specs import Spec, UnreadableSpec, decode_spec
 
 SUBMITTED = "submitted"
+STORED_AT = "at"
+"""The wizard form's field, and the key of a draft's data, with the count of what was stored last.
+
+In the data it is by the step.
+"""
+STORED_BY = "by"
+"""The key of a draft's data with the page that stored each step last."""
 DATA_WORKERS_PARAMETER = "data_workers"
 """The parameter of a copy's address with the number of data workers that it is to have."""
 CHANGE_PARAMETER = "change"
@@ -260,6 +267,16 @@ def _list_projects(user: User, template: Template) -> list[Project]:
     return sorted(rows, key=lambda project: not draft_templates.is_usable_in(template, project))
 
 
+def note_stored(data: dict[str, Any], step: Step, *, at: int = 0, page: str = "") -> None:
+    """Note in a draft's data that a step was stored, by a page of that name, at its count.
+
+    Pages that show the step then see that it was changed. The count always rises.
+    """
+    counts = data.get(STORED_AT, {})
+    data[STORED_AT] = counts | {step.value: max(at, counts.get(step.value, 0) + 1)}
+    data[STORED_BY] = data.get(STORED_BY, {}) | {step.value: page}
+
+
 def apply_chosen_template(draft: Draft, user: User) -> bool:
     """Fill in the template that is chosen in the first step. Return whether the choice changed.
 
@@ -277,11 +294,15 @@ def apply_chosen_template(draft: Draft, user: User) -> bool:
         fresh = Draft.objects.select_for_update().get(pk=draft.pk)
         if SUBMITTED not in fresh.data:
             is_there = current_key in filling.start.templates
+            before = fresh.data
             fresh.data = (
-                draft_templates.apply_template(fresh.data, chosen)
+                draft_templates.apply_template(before, chosen)
                 if chosen
-                else draft_templates.remove_template(fresh.data, is_there=is_there)
+                else draft_templates.remove_template(before, is_there=is_there)
             )
+            for step in (Step.SETUP, Step.MASTER):
+                if fresh.data.get(step.value) != before.get(step.value):
+                    note_stored(fresh.data, step)
             fresh.save(update_fields=["data", "updated_at"])
     draft.data = fresh.data
     return True

@@ -52,17 +52,13 @@ from workloads.rest.writing import build_rest_body, get_rest_path
 from workloads.specs import Problem, VolumeAccess, encode_spec
 from workloads.views import drafting
 from workloads.views.describing import UNENFORCED, describe_spec, has_read_only_mounts
-from workloads.views.drafting import SUBMITTED
+from workloads.views.drafting import STORED_AT, STORED_BY, SUBMITTED
 from workloads.views.machine_picture import MachinePicture, build_judged_picture, build_picture
 
-STORED_AT = "at"
-"""The form's field, and the key of a draft's data, with the count of what was stored last."""
 PAGE = "page"
 """The form's field that tells pages apart that show the same step."""
 UNTYPED_FIELDS = ("go", "add", "remove", "take", PAGE)
 """The form's buttons, and what else nobody types."""
-STORED_BY = "by"
-"""The key of a draft's data with the page that stored each step last."""
 OTHER_PAGE = "you, in another tab or window"
 REVIEWED_SPEC = "reviewed_spec"
 """The review's field with the digest of what it shows."""
@@ -127,7 +123,7 @@ def wizard_step(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
 
 @require_POST
 def save_step(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
-    """Store the input so far, without validation.
+    """Store the input so far, without validation, and answer what the page starts from now.
 
     409 where the draft was submitted meanwhile, 412 where another page changed the step. The page's
     script calls it while somebody types.
@@ -137,7 +133,15 @@ def save_step(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
         request, saved_draft, current_step, parse_typed(request.POST, UNTYPED_FIELDS)
     ):
         return HttpResponse(status=412)
-    return HttpResponse(status=409 if SUBMITTED in saved_draft.data else 204)
+    if SUBMITTED in saved_draft.data:
+        return HttpResponse(status=409)
+    if current_step is Step.REVIEW:
+        return HttpResponse(status=204)
+    start = edit_conflicts.sign_start(
+        _get_stored_count(saved_draft, current_step),
+        _get_form_values(WizardDraft(saved_draft.data, request.user), current_step),
+    )
+    return HttpResponse(start, content_type="text/plain")
 
 
 @require_GET
@@ -217,47 +221,55 @@ def _store_step(
     with transaction.atomic():
         # Saves of the page's script run beside the one of a button: each changes only its own step.
         fresh = Draft.objects.select_for_update().get(pk=draft.pk)
-        stored_times = fresh.data.get(STORED_AT, {})
-        stored_at = stored_times.get(step.value, 0)
+        stored_at = _get_stored_count(fresh, step)
         # The clock of another machine may have been ahead: what a person sends off counts anyway.
         is_newest = is_button_press or not sent_at or sent_at >= stored_at
         is_submitted = SUBMITTED in fresh.data
         is_changed = not is_submitted and _is_changed_elsewhere(request, fresh, step)
         if not is_submitted and not is_changed and is_newest:
-            before = fresh.data.get(step.value, {})
-            fresh.data[step.value] = (
-                keep_other_kinds(typed_values, before) if step is Step.SETUP else typed_values
-            )
-            # Without scripts `at` stays as it is; that something was stored shows all the same.
-            fresh.data[STORED_AT] = stored_times | {step.value: max(sent_at, stored_at + 1)}
-            fresh.data[STORED_BY] = fresh.data.get(STORED_BY, {}) | {step.value: _get_page(request)}
-            fresh.save(update_fields=["data", "updated_at"])
+            page, before = _get_page(request), fresh.data.get(step.value, {})
+            stored = keep_other_kinds(typed_values, before) if step is Step.SETUP else typed_values
+            # A page that changes nothing takes the step from no other page.
+            if stored != before or page == _get_storing_page(fresh, step):
+                fresh.data[step.value] = stored
+                drafting.note_stored(fresh.data, step, at=sent_at, page=page)
+                fresh.save(update_fields=["data", "updated_at"])
     draft.data = fresh.data
     return not is_changed
 
 
 def _is_changed_elsewhere(request: Request, draft: Draft, step: Step) -> bool:
-    """Tell whether another page stored other values of the step since the sending one was shown."""
+    """Return whether another page stored other values since the sending one was shown or stored."""
     start = edit_conflicts.parse_start(request.POST.get(edit_conflicts.START_FIELD, ""))
-    stored_at = draft.data.get(STORED_AT, {}).get(step.value, 0)
-    stored_by = draft.data.get(STORED_BY, {}).get(step.value, "")
-    if start is None or start.version == stored_at or stored_by == _get_page(request):
+    if start is None or start.version == _get_stored_count(draft, step):
         return False
-    current = _get_shown_values(WizardDraft(draft.data, request.user), step)
+    if _get_storing_page(draft, step) == _get_page(request):
+        return False
+    current = _get_form_values(WizardDraft(draft.data, request.user), step)
     return bool(edit_conflicts.find_differences(start.values, current))
 
 
-def _get_shown_values(filling: WizardDraft, step: Step) -> TypedValues:
+def _get_stored_count(draft: Draft, step: Step) -> int:
+    count: int = draft.data.get(STORED_AT, {}).get(step.value, 0)
+    return count
+
+
+def _get_storing_page(draft: Draft, step: Step) -> str:
+    page: str = draft.data.get(STORED_BY, {}).get(step.value, "")
+    return page
+
+
+def _get_form_values(filling: WizardDraft, step: Step) -> TypedValues:
     """Return the values that the form of a step shows.
 
     Those that the chosen kind of workload does not have are left out; the master's include what it
     has from the workers.
     """
     form = filling.get_form(step)
-    shown = cast(QueryDict, form.data)
+    form_data = cast(QueryDict, form.data)
     return {
         name: values
-        for name, values in shown.lists()
+        for name, values in form_data.lists()
         if name in form.fields or name not in KIND_SPECIFIC_NAMES
     }
 
@@ -282,9 +294,14 @@ def _leave_step(request: Request, draft: Draft, step: Step) -> HttpResponse:
         typed_values = remove_row(typed_values, removed)
     if not _store_step(request, draft, step, typed_values, is_button_press=True):
         filling = WizardDraft(draft.data | {step.value: typed_values}, request.user)
-        if step not in filling.steps:
-            return redirect("wizard", draft.pk, Step.REVIEW.value)
-        return _render_step(request, draft, filling, step, status=409)
+        if step in filling.steps:
+            return _render_step(request, draft, filling, step, status=409)
+        messages.warning(
+            request,
+            f"The step {filling.get_step_label(step)} was not stored: in another tab or window you "
+            "chose a configuration without it. Choose one with it to fill it in.",
+        )
+        return redirect("wizard", draft.pk, Step.REVIEW.value)
     target = request.POST.get("go", "")
     if step is Step.START and _apply_chosen_template(request, draft):
         filling = WizardDraft(draft.data, request.user)
@@ -339,7 +356,7 @@ def _render_step(
         "step": step,
         "stepper": stepper,
         "first": at == 0,
-        "stored_at": draft.data.get(STORED_AT, {}).get(step.value, 0),
+        "stored_at": _get_stored_count(draft, step),
     }
     context["label"] = filling.get_step_label(step)
     context["form"] = filling.get_form(step) if step is not Step.REVIEW else None
@@ -362,16 +379,16 @@ def _build_conflict_context(
     request: Request, draft: Draft, filling: WizardDraft, step: Step, *, is_late: bool
 ) -> dict[str, Any]:
     """Return what the form of a step started from; where it came too late, what changed, too."""
-    stored_at = draft.data.get(STORED_AT, {}).get(step.value, 0)
+    stored_at = _get_stored_count(draft, step)
     # What an answer to a page shows goes on from that page.
     page = {"page": _get_page(request) or uuid.uuid4().hex}
     if not is_late:
         return page | edit_conflicts.build_conflict_context(
-            stored_at, _get_shown_values(filling, step)
+            stored_at, _get_form_values(filling, step)
         )
     return page | edit_conflicts.build_conflict_context(
         stored_at,
-        _get_shown_values(WizardDraft(draft.data, request.user), step),
+        _get_form_values(WizardDraft(draft.data, request.user), step),
         sent=request.POST,
         form=filling.get_form(step),
         changed_by=OTHER_PAGE,
