@@ -84,6 +84,11 @@ class GangBook:
         return copy
 
     def add_pod(self, pod: Pod) -> None:
+        """Add a pod, or replace the one of its uid.
+
+        `leaving_count`, `promised_nodes` and the sorted lists stay valid. A pod that leaves and has
+        no node is not kept.
+        """
         self.remove_pod(pod.uid)
         self.sorted_waiting = self.sorted_active = None
         if pod.node:
@@ -95,6 +100,10 @@ class GangBook:
                 self.promised_nodes[pod.uid] = pod.nominated_node
 
     def remove_pod(self, uid: str) -> None:
+        """Remove the pod of this uid, if there is one.
+
+        `leaving_count`, `promised_nodes` and the sorted lists stay valid.
+        """
         self.sorted_waiting = self.sorted_active = None
         self.waiting.pop(uid, None)
         self.promised_nodes.pop(uid, None)

@@ -362,15 +362,15 @@ class GivingWay:
         """Take from the queue that is furthest over what it may keep, as long as it is."""
         claim = Claim(self._giving, taker.queue, wanted)
         sources: dict[str, Iterator[VictimUnit]] = {}
-        exhausted: set[str] = set()
+        empty_queues: set[str] = set()
         # Chosen anew each time: what siblings give may bring the taker's department within its own
         # bounds.
-        while (chosen := claim.choose_giver(exhausted)) is not None:
+        while (chosen := claim.choose_giver(empty_queues)) is not None:
             if chosen not in sources:
                 sources[chosen] = self._iterate_units(Action.RECLAIM, taker, chosen)
             unit = next(sources[chosen], None)
             if unit is None:
-                exhausted.add(chosen)
+                empty_queues.add(chosen)
             else:
                 yield unit
                 claim.note_given(chosen)

@@ -203,28 +203,28 @@ class Claim:
         self._order: list[RankedQueue] | None = None
         """Those that may give, the next one last, from the second choice in a row on."""
 
-    def choose_giver(self, exhausted: Collection[str]) -> str | None:
+    def choose_giver(self, empty_queues: Collection[str]) -> str | None:
         """Return the queue that gives next, as all are now; None where nothing may be taken.
 
-        Nothing is left in those that are `exhausted`.
+        Nothing is left in the `empty_queues`.
         """
         if self._order is None:
             if not self._has_chosen:
                 self._has_chosen = True
-                return self._find_first(exhausted)
+                return self._find_first(empty_queues)
             # The chosen one had nothing to give, and so it may go on, through all of them.
             self._order = sorted(self._rank_givers())
-        while self._order and self._order[-1][1] in exhausted:
+        while self._order and self._order[-1][1] in empty_queues:
             self._order.pop()
         return self._order[-1][1] if self._order else None
 
-    def _find_first(self, exhausted: Collection[str]) -> str | None:
+    def _find_first(self, empty_queues: Collection[str]) -> str | None:
         firsts: list[RankedQueue] = []
         for top, within_quota in self._list_allowed():
             first = self._giving.find_first(top, within_quota=within_quota)
-            if first is not None and first[1] in exhausted:
+            if first is not None and first[1] in empty_queues:
                 ranked = self._giving.rank_leaves(top, within_quota=within_quota)
-                first = max((each for each in ranked if each[1] not in exhausted), default=None)
+                first = max((each for each in ranked if each[1] not in empty_queues), default=None)
             if first is not None:
                 firsts.append(first)
         return max(firsts)[1] if firsts else None

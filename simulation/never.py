@@ -49,7 +49,7 @@ def _fits_beside_itself(scheduling: SchedulingPass, book: GangBook) -> bool:
 
 
 class LoneGangs:
-    """Answers whether gangs find room, each of them alone, while all else stays as it is."""
+    """Answers whether single gangs find room while all else stays as it is."""
 
     def __init__(self, scheduling: SchedulingPass) -> None:
         self._scheduling = scheduling

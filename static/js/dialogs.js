@@ -36,21 +36,25 @@
   document.addEventListener("htmx:afterSwap", ({ target }) => { if (target.closest("dialog")) clearBars(target.closest("dialog")); });
 
   // Beside the drawer the page can be used; where the drawer covers it (css/parts.css has its width), nothing behind it is reached.
-  const covered = window.matchMedia("(width <= 820px)");
+  const narrowWindow = window.matchMedia("(width <= 820px)");
   const show = (box) => {
-    if (box === drawer && !covered.matches) box.show();
+    if (box === drawer && !narrowWindow.matches) box.show();
     else box.showModal();
   };
-  covered.addEventListener("change", () => {
-    // Shown anew, the drawer would stand in front of a question about it.
-    if (!drawer.open || document.querySelector("dialog:modal:not(#drawer)")) return;
+  const fitDrawer = () => {
+    if (!drawer.open || drawer.matches(":modal") === narrowWindow.matches) return;
+    // Shown anew, the drawer would stand in front of a question about it: that calls this again when it closes.
+    if (document.querySelector("dialog:modal:not(#drawer)")) return;
     const focused = document.activeElement;
     const { scrollTop } = drawer;
     drawer.close();
     show(drawer);
     drawer.scrollTop = scrollTop;
     focused.focus({ preventScroll: true });
-  });
+  };
+  narrowWindow.addEventListener("change", fitDrawer);
+  // Captured, as it does not bubble: any dialog may have stood in front, that of the keys too.
+  document.addEventListener("close", fitDrawer, true);
 
   const opened = (box, opener) => {
     if (!box.open) {

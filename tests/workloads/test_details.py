@@ -47,6 +47,21 @@ def test_the_details_say_what_it_is_and_keep_themselves_fresh(cast: Cast) -> Non
     assert f'data-live-one="/workloads/{workload.pk}/live?after={workload.changed}"' in html
 
 
+@pytest.mark.parametrize(
+    ("statuses", "is_asking"),
+    [
+        (["Creating", "Resuming", "Stopping", "Deleting"], True),
+        (["Running", "Stopped", "Failed", "Completed"], False),
+    ],
+)
+def test_the_head_asks_each_minute_where_a_step_may_be_overdue(
+    cast: Cast, statuses: list[str], is_asking: bool
+) -> None:
+    for status in statuses:
+        html = page(cast.vera, a_workload(cast.team_a, status.lower(), status=status), "/head")
+        assert ('hx-trigger="muster:changed, every 60s"' in html) == is_asking, status
+
+
 def test_as_a_side_pane_it_is_the_same_part_without_a_frame(cast: Cast) -> None:
     html = page(cast.vera, a_workload(cast.team_a), "?pane=1", **{"HX-Request": "true"})
     assert "<html" not in html

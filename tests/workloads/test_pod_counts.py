@@ -114,8 +114,9 @@ def test_ranks_stay_when_the_job_and_its_master_are_gone(cast: Cast, is_counted_
     changes += observe_gone("pod", kube.pod("master"))
     journal.record_observations(cast.cluster.pk, changes)
     if is_counted_anew:
-        kinds = ("job", "pod", "podgroup")
-        known = journal.list_known_objects(cast.cluster.pk, *kinds, workload=kube.workload.pk)
+        known = journal.list_known_objects(
+            cast.cluster.pk, "job", "pod", "podgroup", workload=kube.workload.pk
+        )
         workers = [kube.pod("worker", each) for each in range(2)]
         journal.reconcile_workload(kube.workload.pk, None, workers, None, known_before=known)
     journal.record_observations(cast.cluster.pk, pods(kube.ended("worker", 0, code=143)))
@@ -125,6 +126,21 @@ def test_ranks_stay_when_the_job_and_its_master_are_gone(cast: Cast, is_counted_
         "worker-0": 1,
         "worker-1": 2,
     }
+
+
+def test_ranks_of_a_new_attempt_do_not_count_from_the_last_ones_master(cast: Cast) -> None:
+    kube = start_workload(cast, 2)
+    gone_pods = (kube.pod("master"), *(kube.pod("worker", each) for each in range(2)))
+    failed = jobs(kube.job(CREATED, condition("Failed"), workers=2))
+    journal.record_observations(cast.cluster.pk, [*failed, *observe_gone("pod", *gone_pods)])
+    assert journal.request_run(kube.workload.pk, None)
+    # The pods of workers only are seen before their job.
+    again = ClusterObjects(Workload.objects.get(pk=kube.workload.pk))
+    workers = [again.pod("worker", each) for each in range(2)]
+    journal.record_observations(cast.cluster.pk, pods(*workers))
+    assert not decode_counts(Workload.objects.get()).is_led
+    ranks = Pod.objects.filter(attempt=again.attempt).order_by("index")
+    assert list(ranks.values_list("rank", flat=True)) == [0, 1]
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])

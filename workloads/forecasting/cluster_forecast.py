@@ -90,10 +90,10 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
         has_more=len(waiting_workloads) > MOST_FORECASTS,
     )
     forecasts: Mapping[str, StartForecast] = {}
-    left_out: Collection[uuid.UUID] = ()
+    unplayed_ids: Collection[uuid.UUID] = ()
     try:
         loaded = load_played_state(cluster, now)
-        left_out = _find_left_out(workloads, loaded)
+        unplayed_ids = _find_unplayed_ids(workloads, loaded)
         lengths = load_run_lengths(cluster.pk, now)
         before_now = load_past_submissions(cluster, lengths, now)
         forecasts = simulate(
@@ -108,7 +108,7 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
         computed.trouble = TOO_LARGE
     except SimulatorFailed as error:
         computed.trouble = str(error)
-    updates = _build_updates(cluster, workloads, forecasts, computed, left_out)
+    updates = _build_updates(cluster, workloads, forecasts, computed, unplayed_ids)
     computed.took_seconds = time.monotonic() - began_at
     journal.record_forecasts(computed, before, updates)
     return True
@@ -123,8 +123,8 @@ def _load_waiting(cluster: Cluster) -> Sequence[Workload]:
     return list(rows.order_by("created_at", "pk").only(*fields)[: MOST_FORECASTS + 1])
 
 
-def _find_left_out(workloads: Sequence[Workload], loaded: LoadedState) -> Collection[uuid.UUID]:
-    """Return the ids of the workloads that are not played: older ones of their projects are."""
+def _find_unplayed_ids(workloads: Sequence[Workload], loaded: LoadedState) -> Collection[uuid.UUID]:
+    """Return the ids of the workloads that are left out: too many of their projects wait."""
     played = {gang.key for gang in loaded.state.gangs}
     return {
         each.pk
@@ -138,25 +138,25 @@ def _build_updates(
     workloads: Sequence[Workload],
     forecasts: Mapping[str, StartForecast],
     computed: ClusterForecast,
-    left_out: Collection[uuid.UUID],
+    unplayed_ids: Collection[uuid.UUID],
 ) -> Sequence[journal.ForecastUpdate]:
     """Build what is written of each waiting workload. Some queries, whatever waits."""
     now = computed.computed_at
     margins = load_margins(cluster.pk, now)
     old_rows = WorkloadForecast.objects.filter(workload__cluster=cluster).in_bulk()
     open_records = _load_kept_records(cluster)
-    unplayed = load_ids_with_unplayed_devices(workloads)
+    ids_with_unplayed_devices = load_ids_with_unplayed_devices(workloads)
     updates = []
     for workload in workloads:
-        is_unplayed = workload.pk in unplayed
-        forecast = None if is_unplayed else forecasts.get(str(workload.pk))
+        has_unplayed_device = workload.pk in ids_with_unplayed_devices
+        forecast = None if has_unplayed_device else forecasts.get(str(workload.pk))
         record = None
         if forecast is None:
             row = _build_row_without_forecast(
                 workload,
                 computed,
-                is_unplayed=is_unplayed,
-                is_left_out=workload.pk in left_out,
+                has_unplayed_device=has_unplayed_device,
+                is_unplayed=workload.pk in unplayed_ids,
             )
         else:
             row = forecast_rows.build_forecast_row(workload, forecast, now, margins)
@@ -179,16 +179,16 @@ def _load_kept_records(cluster: Cluster) -> Mapping[tuple[object, int], list[For
 
 
 def _build_row_without_forecast(
-    workload: Workload, computed: ClusterForecast, *, is_unplayed: bool, is_left_out: bool
+    workload: Workload, computed: ClusterForecast, *, has_unplayed_device: bool, is_unplayed: bool
 ) -> WorkloadForecast:
     """Build the row that says why nothing is forecast."""
-    if computed.trouble or is_unplayed:
+    if computed.trouble or has_unplayed_device:
         outlook = ForecastOutlook.UNKNOWN
     elif workload.status == Status.PREPARING:
         outlook = ForecastOutlook.PREPARING
     elif workload.reason == HELD_BY_KUEUE:
         outlook = ForecastOutlook.HELD
-    elif is_left_out:
+    elif is_unplayed:
         outlook = ForecastOutlook.UNKNOWN
     else:
         outlook = ForecastOutlook.NO_PODS

@@ -84,6 +84,9 @@ def _set_attempt_and_job(counts: PodCounts, update: WorkloadUpdate) -> bool:
         counts.data = {}
         counts.preempted = counts.masters = 0
         counts.milli_gpus = counts.milli_cores = counts.memory = 0
+    if counts.attempt != attempt:
+        # What led the pods of the last attempt says nothing of this one's, whose job is unseen yet.
+        counts.is_led = False
     counts.attempt, counts.job_uid = attempt, job_uid
     return True
 

@@ -33,7 +33,7 @@ MOST_GROUPS = 5
 OVERDUE_AFTER = timedelta(minutes=1)
 OVERDUE_HELP = (
     "That is no fault of the workload: an administrator finds under /readyz, and in the logs of "
-    "worker, beat and Redis, what does not run or has too much to do. Then it goes on by itself."
+    "worker, beat and Redis, what does not run. Once it runs, the workload goes on by itself."
 )
 TAIL_BYTES = 64 * 1024
 """Bytes of the end of a log that are searched for the cause."""
@@ -80,9 +80,9 @@ def diagnose_workload(workload: Workload, user: User) -> WorkloadDiagnosis | Non
 
 def _diagnose_overdue_step(workload: Workload) -> WorkloadDiagnosis | None:
     """Return that nobody takes the step that is outstanding; None where it is not long overdue."""
-    cluster = workload.cluster
     if workload.next_try_at is None or workload.status not in STARTING | ENDING:
         return None
+    cluster = workload.cluster
     if cluster.unreachable_since is not None or not cluster.is_enabled:
         # Its steps wait for the cluster, which is said of the cluster.
         return None
@@ -90,8 +90,8 @@ def _diagnose_overdue_step(workload: Workload) -> WorkloadDiagnosis | None:
     overdue = timezone.now() - workload.next_try_at
     if overdue < OVERDUE_AFTER:
         return None
-    minutes = int(overdue.total_seconds()) // 60 * 60
-    sentence = f"No worker of Muster has taken its next step for {describe_duration(minutes)}."
+    duration = describe_duration(overdue // timedelta(minutes=1) * 60)
+    sentence = f"No worker of Muster has taken its next step for {duration}."
     return WorkloadDiagnosis(Diagnosis(sentence, OVERDUE_HELP))
 
 
@@ -195,6 +195,7 @@ StatusGroup = tuple[str, int, int | None]
 
 
 def _count_by_status(pods: "QuerySet[Pod]") -> Sequence[StatusGroup]:
+    """Count the pods of each status, the most frequent one first. One query."""
     groups = pods.order_by().values("status").annotate(count=Count("id"), first=Min("rank"))
     return list(groups.order_by("-count", "status").values_list("status", "count", "first"))
 
@@ -215,6 +216,7 @@ def _describe_groups(help: str, groups: Sequence[StatusGroup]) -> str:
 
 
 def _filter_current_pods(workload: Workload) -> "QuerySet[Pod]":
+    """Return the attempt's pods whose logs may say why the workload failed."""
     pods = Pod.objects.filter(workload=workload, attempt=workload.attempt)
     # Where data workers failed, their logs say why; else they have no part in it.
     is_of_data = workload.reason.startswith(data_delivery.FAILED)
@@ -232,11 +234,13 @@ class _LogTail:
 
     @classmethod
     def load(cls, pod: Pod, log: Log) -> "_LogTail":
+        """Read the end of a pod's log; raises StoreFailed where it cannot be read."""
         start, content = logbook.read_tail_with_offset(log, TAIL_BYTES)
         raw = content.removesuffix(b"\n").split(b"\n") if content else []
         return cls(log, start, raw, [line.decode(errors="replace") for line in raw])
 
     def locate_line(self, index: int) -> int:
+        """Return where in the log the line of this index begins, in bytes."""
         return self.start + sum(len(line) + 1 for line in self.raw[:index])
 
 
