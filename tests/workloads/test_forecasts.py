@@ -397,6 +397,24 @@ def test_too_many_waiting_pods_of_one_project_leave_the_others_their_forecasts(
         ask_for_draft(draft, cast.bob)
 
 
+def test_a_first_in_line_that_is_larger_than_its_share_has_a_forecast(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_state, "MOST_PODS", 3)
+    add_node(cast, gpus=1)
+    add_workload(cast.team_b, "holder", node="node-1", time_limit_seconds=3600)
+    add_workload(cast.team_a, "old")
+    add_workload(cast.team_b, "other", minutes=1)
+    gang = add_workload(cast.team_a, "urgent", minutes=2, priority="high")
+    pod = Pod.objects.get(workload=gang)
+    pod.pk, pod.uid, pod.name, pod.rank = None, "urgent-1", "urgent-1", 1
+    pod.save()
+    simulator = FixedSimulator(**dict.fromkeys(("old", "other", "urgent"), starts_in(HOUR)))
+    forecast_cluster(cast.cluster, timezone.now(), simulator)
+    outlooks = dict(WorkloadForecast.objects.values_list("workload__name", "outlook"))
+    assert outlooks == {"old": "unknown", "other": "starts", "urgent": "starts"}
+
+
 def build_spec_with(cast: Cast, name: str, resource: str) -> Spec:
     spec = a_spec(cast.team_a, name)
     compute = replace(spec.setup.compute, extended=(ExtendedResource(resource, "1"),))

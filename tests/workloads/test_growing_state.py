@@ -1,5 +1,6 @@
 """The rows of a cluster as the state that decides who grows."""
 
+import uuid
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -17,7 +18,7 @@ from scheduling import CPU, GPU, MEMORY, ClusterState, Preemptibility
 from tests.cast import Cast, a_spec
 from workloads import journal
 from workloads.elastic import cluster_state
-from workloads.elastic.cluster_state import TooLarge, load_cluster_state
+from workloads.elastic.cluster_state import LoadedState, TooLarge, load_cluster_state
 from workloads.elastic.jobs import load_jobs
 from workloads.models import Attempt, Event, Pod, Workload
 from workloads.specs import Configuration, ElasticSettings
@@ -321,28 +322,97 @@ def add_crowd(cast: Cast) -> dict[str, Workload]:
     return workloads
 
 
-def test_of_a_project_with_too_many_pods_that_wait_only_the_oldest_are_read(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class CrowdReader:
+    """Reads the test's cluster as if no more than some pods were read of one."""
+
+    def __init__(self, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._cast = cast
+        self._monkeypatch = monkeypatch
+
+    def load(self, most: int) -> LoadedState:
+        self._monkeypatch.setattr(cluster_state, "MOST_PODS", most)
+        return load_cluster_state(self._cast.cluster, timezone.now())
+
+    def count_pods(self, most: int) -> dict[str, int]:
+        """Return how many pods are read of each workload, by its name."""
+        names = dict(Workload.objects.values_list("pk", "name"))
+        gangs = self.load(most).state.gangs
+        return {names[uuid.UUID(gang.key)]: len(gang.pods) for gang in gangs}
+
+
+@pytest.fixture
+def reader(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> CrowdReader:
     add_node(cast, "n1")
-    workloads = add_crowd(cast)
-    names = {str(each.pk): name for name, each in workloads.items()}
+    return CrowdReader(cast, monkeypatch)
 
-    def load_most(most: int) -> tuple[dict[str, int], frozenset[int]]:
-        monkeypatch.setattr(cluster_state, "MOST_PODS", most)
-        loaded = load_cluster_state(cast.cluster, timezone.now())
-        gangs = {names[gang.key]: len(gang.pods) for gang in loaded.state.gangs}
-        return gangs, loaded.cut_projects
 
+def test_of_a_project_with_too_many_pods_that_wait_only_the_first_in_line_are_read(
+    cast: Cast, reader: CrowdReader
+) -> None:
+    add_crowd(cast)
     everything = {"runs": 2, "again": 2, "old": 2, "new": 1, "other": 1}
-    cut = frozenset({cast.team_a.pk})
-    assert load_most(8) == (everything, frozenset())
-    assert load_most(7) == ({"runs": 2, "old": 2, "new": 1, "other": 1}, cut)
-    # No gang is cut in two.
-    assert load_most(4) == ({"runs": 2, "other": 1}, cut)
-    assert load_most(2) == ({"runs": 2}, cut | {cast.team_b.pk})
+    assert reader.count_pods(8) == everything
+    assert reader.load(8).cut_projects == frozenset()
+    assert reader.count_pods(7) == {"runs": 2, "old": 2, "new": 1, "other": 1}
+    assert reader.load(7).cut_projects == {cast.team_a.pk}
+    # No gang is cut in two, and the first in line is read though it is larger than the share.
+    assert reader.count_pods(4) == {"runs": 2, "old": 2, "other": 1}
+    assert reader.load(4).unread_projects == frozenset()
     with pytest.raises(TooLarge):
-        load_most(1)
+        reader.load(1)
+
+
+def test_a_first_workload_with_too_many_pods_leaves_nothing_of_its_project(
+    cast: Cast, reader: CrowdReader
+) -> None:
+    add_crowd(cast)
+    assert reader.count_pods(2) == {"runs": 2, "other": 1}
+    loaded = reader.load(2)
+    assert loaded.cut_projects == loaded.unread_projects == {cast.team_a.pk}
+
+
+def test_a_higher_priority_is_first_in_line(cast: Cast, reader: CrowdReader) -> None:
+    workloads = add_crowd(cast)
+    Workload.objects.filter(pk=workloads["new"].pk).update(priority="medium-low")
+    Workload.objects.filter(pk=workloads["old"].pk).update(priority="low")
+    assert reader.count_pods(4) == {"runs": 2, "new": 1, "other": 1}
+    assert reader.count_pods(7) == {"runs": 2, "new": 1, "again": 2, "other": 1}
+
+
+def test_pods_that_wait_of_a_gang_with_nodes_are_read_with_it(
+    cast: Cast, reader: CrowdReader
+) -> None:
+    workloads = add_crowd(cast)
+    # Behind all others by its priority.
+    Workload.objects.filter(pk=workloads["runs"].pk).update(priority="very-low")
+    add_pod(workloads["runs"], 2)
+    assert reader.count_pods(6) == {"runs": 3, "old": 2, "other": 1}
+    assert reader.count_pods(2) == {"runs": 3, "other": 1}
+    # Its own pods are read, and none of those in line.
+    assert reader.load(2).unread_projects == {cast.team_a.pk}
+
+
+def test_a_workload_without_a_row_of_its_attempt_is_as_old_as_itself(
+    cast: Cast, reader: CrowdReader
+) -> None:
+    workloads = add_crowd(cast)
+    Attempt.objects.filter(workload=workloads["old"]).delete()
+    assert reader.count_pods(4) == {"runs": 2, "old": 2, "other": 1}
+
+
+def test_queries_of_a_crowd_do_not_grow_with_it(cast: Cast, reader: CrowdReader) -> None:
+    workloads = add_crowd(cast)
+
+    def count() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            reader.load(4)
+        return len(queries)
+
+    few = count()
+    for index in range(2, 6):
+        add_pod(workloads["again"], index)
+        add_pod(add_workload(cast.team_a, f"more-{index}"), 0)
+    assert count() == few
 
 
 @pytest.mark.parametrize(("workers", "pods"), [(1 << 40, (1 << 31) - 1), (-5, 0)])

@@ -18,8 +18,10 @@ from tests.cluster import LocalKube
 from tests.clusters.relay import Relay
 from tests.conformance.api import eventually
 from tests.workloads.acting import SLEEP, Acting
+from tests.workloads.waiting_rows import add_workload
 from workloads import actions, journal, tasks
 from workloads.api.workload_serializers import serialize_history_record
+from workloads.elastic import cluster_state
 from workloads.elastic.cluster_state import MOST_NODES
 from workloads.models import Attempt, Event, Pod, Workload
 from workloads.queries import EventWords
@@ -353,13 +355,35 @@ def test_of_a_cluster_that_is_too_large_it_is_said_once_that_nothing_grows(
     assert event.is_warning
     assert event.text == (
         "Muster does not raise its number of workers as long as its cluster has more than 5,000 "
-        "nodes or 50,000 pods with a node: it does not look for room among so many."
+        "nodes or 50,000 pods with a node, or a project of which too many wait at once: it does "
+        "not look for room among so many."
     )
     logged = [each for each in caplog.messages if f"cluster {growing.cluster.pk} do not" in each]
     assert len(logged) == 1
 
     growing.until_pods(workload, 4, 4)
     assert [each for each in caplog.messages if "grow again" in each]
+
+
+def test_nothing_grows_while_too_many_wait_to_read_any_of_their_project(
+    growing: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = growing.start(1)
+    growing.acting.poll()
+    tasks.heartbeat(str(growing.cluster.pk))
+    crowd = add_workload(growing.acting.cast.team_b, "crowd")
+    pod = Pod.objects.get(workload=crowd)
+    pod.pk, pod.uid, pod.name, pod.rank = None, "crowd-1", "crowd-1", 1
+    pod.save()
+    monkeypatch.setattr(cluster_state, "MOST_PODS", 1)
+    tasks.scale(str(growing.cluster.pk))
+    assert "too many wait at once" in workload.events.get(reason="NoGrowth").text
+    assert attempt_of(workload).room_since is None
+
+    # The first in line is read, and there is room for both.
+    pod.delete()
+    tasks.scale(str(growing.cluster.pk))
+    assert attempt_of(workload).room_since is not None
 
 
 def test_a_job_of_devices_that_nobody_counts_keeps_its_workers(growing: Growing) -> None:

@@ -2,13 +2,25 @@
 
 import logging
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from django.db.models import Count, F, FilteredRelation, Q, QuerySet, Window
+from django.db.models import (
+    Case,
+    Count,
+    F,
+    FilteredRelation,
+    IntegerField,
+    Q,
+    QuerySet,
+    Value,
+    When,
+    Window,
+)
+from django.db.models.functions import Coalesce, DenseRank
 
 from clusters.models import Cluster
 from clusters.models import Node as NodeRow
@@ -67,18 +79,21 @@ class TooLarge(Exception):
 class LoadedState(NamedTuple):
     """The state of a cluster, as far as it is read.
 
-    `cut_projects` are the ids of the projects of whose workloads that wait only the oldest are in
-    it, because the cluster has more than MOST_PODS pods. Pods with a node are all in it.
+    `cut_projects` are the ids of the projects of whose workloads that wait only the first in line
+    are in it, because the cluster has more than MOST_PODS pods. Pods with a node are all in it.
+    `unread_projects` are those of them of whose line nothing is in it.
     """
 
     state: ClusterState
     cut_projects: frozenset[int] = frozenset()
+    unread_projects: frozenset[int] = frozenset()
 
 
 class _PodValues(NamedTuple):
     id: int
     uid: str
     workload_id: uuid.UUID
+    workload__project: int
     role: str
     rank: int | None
     node: str
@@ -86,6 +101,12 @@ class _PodValues(NamedTuple):
     gpus: Decimal | None
     cpu: Decimal | None
     memory: int | None
+
+
+class _LoadedPods(NamedTuple):
+    pods: Sequence[_PodValues]
+    cut_projects: frozenset[int] = frozenset()
+    unread_projects: frozenset[int] = frozenset()
 
 
 _GANG_FIELDS = (
@@ -106,7 +127,7 @@ def load_cluster_state(cluster: Cluster, now: datetime) -> LoadedState:
     rows = load_open_nodes(cluster)
     if len(rows) > MOST_NODES:
         raise TooLarge
-    pods, cut_projects = _load_pods(cluster.pk)
+    loaded = _load_pods(cluster.pk)
     nodes = {row.name: build_node(row) for row in rows}
     has_kai = cluster.can.has_kai
     state = ClusterState(
@@ -114,14 +135,14 @@ def load_cluster_state(cluster: Cluster, now: datetime) -> LoadedState:
         nodes=list(nodes.values()),
         queues=load_queues(cluster),
         gangs=_build_gangs(
-            pods,
+            loaded.pods,
             ShapeBuilder(build_capacities(rows)),
             NodeDevices(nodes),
             load_unbroken_starts(cluster.pk, now),
             has_kai=has_kai,
         ),
     )
-    return LoadedState(state, cut_projects)
+    return LoadedState(state, loaded.cut_projects, loaded.unread_projects)
 
 
 def load_open_nodes(cluster: Cluster) -> Sequence[NodeRow]:
@@ -219,8 +240,8 @@ def _build_bound(share: Share) -> Bound:
     )
 
 
-def _load_pods(cluster_id: uuid.UUID) -> tuple[Sequence[_PodValues], frozenset[int]]:
-    """Load the unended pods of a cluster, and the projects of which not all that wait are loaded.
+def _load_pods(cluster_id: uuid.UUID) -> _LoadedPods:
+    """Load the unended pods of a cluster, or of too many those that count most.
 
     Raises TooLarge where too many have a node: those are never cut, for they take room.
     """
@@ -229,22 +250,53 @@ def _load_pods(cluster_id: uuid.UUID) -> tuple[Sequence[_PodValues], frozenset[i
     )
     pods = _read_pods(rows)
     if len(pods) <= MOST_PODS:
-        return pods, frozenset()
+        return _LoadedPods(pods)
     waiting, placed = rows.filter(node="").order_by(), rows.exclude(node="")
     counts = dict(waiting.values_list("workload__project").annotate(Count("pk")))
     share = _find_share(counts.values(), max(0, MOST_PODS - placed.count()))
-    # All pods of a workload have the same sum, so that no gang is cut in two.
-    age = [F("workload__attempts__requested_at").asc(), F("workload").asc()]
-    sum_so_far = Window(Count("pk"), ["workload__project"], age)
-    current = waiting.filter(workload__attempts__number=F("workload__attempt"))
-    oldest = _read_pods(current.alias(sum_so_far=sum_so_far).filter(sum_so_far__lte=share))
+    # As much as each might have if nothing had a node: no more than MOST_PODS together.
+    most = _find_share(counts.values(), MOST_PODS)
+    first = _read_pods(_select_first_in_line(waiting, placed, share, most))
     # Last, so that a pod that gets its node meanwhile is not missed.
     placed_pods = _read_pods(placed)
     if len(placed_pods) > MOST_PODS:
         raise TooLarge
-    by_id = {pod.id: pod for pod in (*oldest, *placed_pods)}
+    by_id = {pod.id: pod for pod in (*first, *placed_pods)}
+    read_counts = Counter(pod.workload__project for pod in first)
+    cut = frozenset(project for project, count in counts.items() if count > read_counts[project])
+    begun = {pod.workload_id for pod in placed_pods}
+    in_line = {pod.workload__project for pod in first if pod.workload_id not in begun}
     pods = sorted(by_id.values(), key=lambda pod: (pod.workload_id, pod.id))
-    return pods, frozenset(project for project, count in counts.items() if count > share)
+    return _LoadedPods(pods, cut, cut - in_line)
+
+
+def _select_first_in_line(
+    waiting: "QuerySet[PodRow]", placed: "QuerySet[PodRow]", share: int, most: int
+) -> "QuerySet[PodRow]":
+    """Select the pods that wait of the workloads that are first in line in their projects.
+
+    A project has `share` of them, and up to `most` for the gangs of which some pods have a node and
+    for the first workload in line.
+    """
+    current = FilteredRelation(
+        "workload__attempts", condition=Q(workload__attempts__number=F("workload__attempt"))
+    )
+    waiting = waiting.alias(
+        current_attempt=current,
+        # Not Exists: SQLite would look for each pod through all those with a node.
+        has_begun=Case(When(workload__in=placed.values("workload"), then=1), default=0),
+        priority=build_priority_case("workload__priority"),
+        asked_at=Coalesce("current_attempt__requested_at", "workload__created_at"),
+    )
+    # As `scheduling` orders gangs. All pods of a workload are equal in it, so that none is cut in
+    # two.
+    line = [F("priority").desc(), F("asked_at").asc(), F("workload").asc()]
+    waiting = waiting.alias(
+        sum_so_far=Window(Count("pk"), ["workload__project"], [F("has_begun").desc(), *line]),
+        place=Window(DenseRank(), ["workload__project", "has_begun"], line),
+    )
+    is_foremost = Q(has_begun=1) | Q(place=1)
+    return waiting.filter(Q(sum_so_far__lte=share) | Q(is_foremost, sum_so_far__lte=most))
 
 
 def _read_pods(rows: "QuerySet[PodRow]") -> Sequence[_PodValues]:
@@ -373,6 +425,15 @@ def _find_min_member(workload: Mapping[str, Any]) -> int:
     if group:
         return max(1, int_or_zero(nested_dict(group, "spec").get("minMember")))
     return max(1, workload["requested_pods"]) if workload["framework"] else 1
+
+
+def build_priority_case(path: str) -> Case:
+    """Build what `find_priority` returns for queries, with the path to the column."""
+    return Case(
+        *(When(**{path: each.value}, then=Value(each.number)) for each in Priority),
+        default=Value(USUAL_PRIORITY),
+        output_field=IntegerField(),
+    )
 
 
 def find_priority(name: str) -> int:

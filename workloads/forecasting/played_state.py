@@ -10,8 +10,8 @@ from workloads.forecasting.gang_sizes import require_whole_gangs
 
 LEFT_OUT = (
     f"The cluster has more than {MOST_PODS:,} unended pods, and too many of its project wait: "
-    "Muster plays the oldest of them forward, and this workload once some of those have started or "
-    "ended."
+    "Muster plays the first in line of them forward, as far as those are not too many themselves, "
+    "and this workload once fewer wait."
 )
 
 
@@ -25,7 +25,7 @@ def load_played_state(cluster: Cluster, now: datetime) -> LoadedState:
     if not cluster.can.has_kai:
         # The scheduler of Kubernetes knows no queues: quotas and limits hold nobody back.
         state = replace(state, queues=[_lift_bounds(queue) for queue in state.queues])
-    return LoadedState(state, loaded.cut_projects)
+    return loaded._replace(state=state)
 
 
 def _lift_bounds(queue: Queue) -> Queue:

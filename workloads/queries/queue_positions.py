@@ -9,30 +9,19 @@ from collections.abc import Iterable, Mapping
 
 from django.db.models import (
     BooleanField,
-    Case,
     Count,
     ExpressionWrapper,
     F,
-    IntegerField,
     Q,
-    Value,
-    When,
     Window,
 )
 from django.db.models.functions import RowNumber
 
 from workloads.diagnosis import QueuePosition
+from workloads.elastic.cluster_state import build_priority_case
 from workloads.models import Workload
-from workloads.specs import Priority
 from workloads.states import Status
 
-NO_PRIORITY = 50
-"""The value of KAI's class train, which workloads without a priority have."""
-_PRIORITY = Case(
-    *(When(priority=each.value, then=Value(each.number)) for each in Priority),
-    default=Value(NO_PRIORITY),
-    output_field=IntegerField(),
-)
 _PARTS = ("cluster", "project", "wants_gpus")
 
 
@@ -52,7 +41,7 @@ def load_queue_positions(workloads: Iterable[Workload]) -> Mapping[uuid.UUID, Qu
         cluster__in={each.cluster_id for each in wanted.values()},
         attempts__number=F("attempt"),
     ).annotate(
-        priority_value=_PRIORITY,
+        priority_value=build_priority_case("priority"),
         wants_gpus=ExpressionWrapper(
             Q(gpus_requested__gt=0) | Q(gpu_memory_requested__gt=0), output_field=BooleanField()
         ),

@@ -10,14 +10,13 @@ from django.db.models import Count, F, Q, Sum
 from clusters.models import Cluster, Node
 from console.chunks import split_chunks
 from projects.models import Department, Project
+from workloads.elastic.cluster_state import find_priority
 from workloads.models import Pod, Workload
-from workloads.queries.queue_positions import NO_PRIORITY
 from workloads.queries.waiting import (
     WAITING_STATUSES,
     diagnose_without_places,
     limit_pods,
 )
-from workloads.specs import Priority
 from workloads.states import ACTIVE, ENDING
 from workloads.time_machine import (
     PastCluster,
@@ -39,7 +38,6 @@ MOST_EXPLAINED = 100
 """Waiting workloads that are diagnosed in one turn after a change, and as many in turns."""
 LONGEST_REASON = 300
 LONGEST_SENTENCE = 800
-_PRIORITIES = {each.value: each.number for each in Priority}
 _WORKLOAD_FIELDS = (
     *("id", "project_id", "cluster_id", "name", "submitted_by__username", "status", "status_at"),
     *("attempts__requested_at", "priority", "preemptible", "running_pods", "requested_pods"),
@@ -111,7 +109,7 @@ def _build_workload(
         since=int(status_at.timestamp()),
         requested_at=int(requested_at.timestamp()),
         requested_micros=requested_at.microsecond,
-        priority=_PRIORITIES.get(priority, NO_PRIORITY),
+        priority=find_priority(priority),
         preemptible=preemptible,
         running_pods=running_pods,
         requested_pods=requested_pods,

@@ -49,7 +49,8 @@ STALE_AFTER = timedelta(minutes=3)
 REFUSAL_PAUSE = timedelta(minutes=10)
 """How long a workload whose change the cluster refused is left alone."""
 TOO_MANY = (
-    f"more than {cluster_state.MOST_NODES:,} nodes or {cluster_state.MOST_PODS:,} pods with a node"
+    f"more than {cluster_state.MOST_NODES:,} nodes or {cluster_state.MOST_PODS:,} pods with a "
+    "node, or a project of which too many wait at once"
 )
 KEPT_IN_KUEUE = (
     "Muster leaves its number of workers as it is: it is in a queue of Kueue, which stops a job "
@@ -175,14 +176,17 @@ def _choose_workers(cluster: Cluster, loaded: Sequence[LoadedJob]) -> Mapping[st
 
     def load_state() -> ClusterState | None:
         try:
-            state = cluster_state.load_cluster_state(cluster, now).state
+            loaded_state = cluster_state.load_cluster_state(cluster, now)
         except cluster_state.TooLarge:
+            loaded_state = None
+        if loaded_state is None or loaded_state.unread_projects:
+            # Room that others wait for would be taken for free.
             _report_too_large(cluster, loaded)
             return None
         if str(cluster.pk) in _too_large:
             _too_large.discard(str(cluster.pk))
             log.warning("workloads of cluster %s grow again: it is small enough", cluster.pk)
-        return state
+        return loaded_state.state
 
     options = settings.OPTIONS
     keys = {str(each.attempt.workload_id): each.attempt.pk for each in loaded}
