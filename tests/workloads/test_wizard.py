@@ -375,16 +375,16 @@ def test_what_a_page_stored_itself_is_no_difference(cast: Cast) -> None:
     own, other = Walk(cast), Walk(cast)
     typed = f"{own.page.request['PATH_INFO']}/typed"
     form = form_of(own.page)
-    form["started_from"] = own.client.post(typed, form | {"name": "before"}).text
+    form["started_from"] = [own.client.post(typed, form | {"name": ["before"]}).text]
     # A button in another tab that changes nothing takes the step from nobody.
     other.page = other.client.get(own.page.request["PATH_INFO"])
     other.send(go="here")
-    answer = own.client.post(typed, form | {"name": "mine"})
+    answer = own.client.post(typed, form | {"name": ["mine"]})
     assert answer.status_code == 200
-    form["started_from"] = answer.text
+    form["started_from"] = [answer.text]
     other.page = other.client.get(own.page.request["PATH_INFO"])
     other.send(name="theirs", go="here")
-    own.page = own.client.post(own.page.request["PATH_INFO"], form | {"name": "again"})
+    own.page = own.client.post(own.page.request["PATH_INFO"], form | {"name": ["again"]})
     assert own.page.status_code == 409
     assert "<strong>Name</strong>: was <q>mine</q>, is now <q>theirs</q>" in own.text
 
