@@ -94,7 +94,7 @@ class Administrator:
         secret = self.page.locator("#secret-password")
         expect(secret).to_be_visible()
         found = str(secret.evaluate("element => element.value || element.textContent")).strip()
-        self.hands.close()
+        self.hands.press(self.page.get_by_role("dialog").get_by_role("link", name="Done"))
         return found
 
     def gives(self, person: str, role: str, project: str) -> None:
