@@ -81,7 +81,7 @@ def test_the_people_of_a_project_are_pages_with_a_search(cast: Cast, alice: Clie
     assert queries[0] == queries[1]
     html = alice.get(f"/projects/{cast.team_a.pk}").content.decode()
     assert list_people(html)[:3] == ["bob", "person-0000", "person-0001"]
-    assert f"25 of {USERS + 2}" in html
+    assert f"25 of {USERS + 2:,}" in html
     following = re.search(r'rel="next"\s+href="([^"]*)"', html)
     assert following is not None
     second = alice.get(following[1].partition("#")[0].replace("&amp;", "&")).content.decode()
@@ -106,7 +106,7 @@ def test_the_people_and_projects_of_a_department_are_pages_with_a_search(
         counts.append(len(queries))
         assert len(html) < MOST_BYTES
     assert counts[0] == counts[1]
-    assert "25 of 1200" in html
+    assert "25 of 1,200" in html
     assert re.search(rf"25 of {cast.research.projects.count()}\b", html)
     found = alice.get(f"{address}?people=person-0577&projects=crowd-0321").content.decode()
     assert "person-0577" in found

@@ -300,7 +300,7 @@ def test_of_logs_that_are_followed_at_once_none_is_let_in_beyond_the_limit(
             {"container": "main", "follow": "true"},
             headers={"authorization": f"Bearer {token}"},
         )
-        answer = api_logs.LogsView.as_view()(request, workload_id=theirs.pk, pod_name="pod-0")
+        answer = api_logs.LogsView.as_view()(request, workload_id=theirs.pk, pod_id="pod-0")
         assert isinstance(answer, HttpResponseBase)
         return answer
 
