@@ -58,7 +58,7 @@ def test_the_pods_are_turned_over_by_rank_and_the_page_says_how_many_there_are(
     workload = a_wide_workload(cast.team_a)
     first = get(bob, workload, "/pods")
     assert list_ranks(first) == list(range(100))
-    assert f"Pods 1 to 100 of {PODS}" in first
+    assert f"Pods 1 to 100 of {PODS:,}" in first
     following = re.search(r'rel="next"[^>]*href="(.*?)"', first)
     assert following is not None
     second = bob.get(following[1].replace("&amp;", "&")).content.decode()
@@ -74,7 +74,7 @@ def test_any_pod_is_found_by_rank_name_node_and_status(cast: Cast, bob: Client) 
         assert list_ranks(get(bob, workload, f"/pods?{query}")) == [1777]
     assert 1777 in list_ranks(get(bob, workload, "/pods?q=1777"))
     assert f"Running ({PODS - 1})" in get(bob, workload, "/pods")
-    assert f"None of its {PODS} pods fits" in get(bob, workload, "/pods?q=nothing-like-it")
+    assert f"None of its {PODS:,} pods fits" in get(bob, workload, "/pods?q=nothing-like-it")
 
 
 def test_the_dialog_keeps_its_page_and_search_when_it_is_refreshed(cast: Cast, bob: Client) -> None:
