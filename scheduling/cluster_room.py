@@ -298,9 +298,7 @@ class ClusterRoom:
         mismatches, whole = demand.mismatches, demand.whole
         for index in changed:
             room = rooms[index]
-            idle = room.later.devices.idle_count
-            if at_once and room.now is not room.later:
-                idle = min(idle, room.now.devices.idle_count)
+            idle = room.get_idle_count(at_once=at_once)
             most = 0
             if idle >= whole and room.node.name not in mismatches:
                 most = room.count_most(demand, at_once=at_once)

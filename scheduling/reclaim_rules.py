@@ -24,9 +24,8 @@ RankedQueue = tuple[Rank, str]
 
 
 class Parting(NamedTuple):
-    """The queues of two leaves up to the level where they are siblings, the leaves first."""
+    """Where the ways of two leaves from the root part: a giver's queues below that, leaf first."""
 
-    takers: Sequence[Queue]
     givers: Sequence[Queue]
     has_common: bool
     """Whether there are queues above both."""
@@ -72,13 +71,11 @@ class ReclaimRules:
     def find_parting(self, taker: str, giver: str) -> Parting:
         parting = self._partings.get((taker, giver))
         if parting is None:
-            takers, givers = self._queues.get_chain(taker), self._queues.get_chain(giver)
-            shared = {queue.name for queue in takers} & {queue.name for queue in givers}
-            parting = self._partings[taker, giver] = Parting(
-                [queue for queue in takers if queue.name not in shared],
-                [queue for queue in givers if queue.name not in shared],
-                bool(shared),
-            )
+            own_names = {queue.name for queue in self._queues.get_chain(taker)}
+            givers = self._queues.get_chain(giver)
+            parting_givers = [queue for queue in givers if queue.name not in own_names]
+            has_common = len(parting_givers) < len(givers)
+            parting = self._partings[taker, giver] = Parting(parting_givers, has_common)
         return parting
 
     def is_over_quota(self, queue: str) -> bool:
