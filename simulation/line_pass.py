@@ -23,6 +23,7 @@ from scheduling.shapes import ShapeCounts, ShapeTable
 from scheduling.shortages import ShortageReports
 from scheduling.state import Amounts, PodShape, Preemptibility
 from simulation.lines import Demands, Head, Line, Lines, list_entries
+from simulation.seekers import Seekers
 
 NOWHERE = Refusal(NO_ROOM, "", "")
 
@@ -79,6 +80,19 @@ class Changes:
     """When time alone changes what is decided, in seconds as in `ClusterState`."""
 
 
+@dataclass(slots=True)
+class _Refusing:
+    """Who is noted where it finds no room: others may give way to it."""
+
+    missing: set[str]
+    """Keys of the gangs whose turn is still to come."""
+    wanting: set[str]
+    behind: dict[str, Iterator[GangBook]] = field(default_factory=dict)
+    """Those behind a gang in its line, by the key of who had its turn last."""
+    is_dropped: bool = False
+    """Whether the turns of all others were dropped."""
+
+
 class LinePass(SchedulingPass):
     """Places the heads of all lines, and those behind a head that found its place."""
 
@@ -90,8 +104,9 @@ class LinePass(SchedulingPass):
         self.changes = Changes()
         self._plan = plan
         self._lines = lines
-        self._fits: dict[Demands, tuple[int, bool]] = {}
-        """The version of the room, and whether something may fit in, by what it wants."""
+        self._seekers = Seekers(plan.room)
+        self._followers_demands: dict[str, Demands] = {}
+        """What those want who came in turn behind one that was placed, by the gang's key."""
 
     def run(self, running: Sequence[GangBook]) -> Changes:
         """Place what finds a place, then let others give way to what does not."""
@@ -144,92 +159,96 @@ class LinePass(SchedulingPass):
         Until nobody is left for whom there may be room, or who may take it from others.
         """
         queues = list(self._list_queues())
-        hopeful = self._count_hopeful(queues)
-        behind: dict[str, Iterator[GangBook]] = {}
-        if not (hopeful or takers or self._plan.is_thorough):
+        self._count_seekers(queues)
+        seekers, is_thorough = self._seekers, self._plan.is_thorough
+        if not (seekers.counts or takers or is_thorough):
             return
         turns = QueueTurns(self.state.queues, self.fair_shares, self._sum_candidate)
-        turns.fill_queues(self._list_entries(queues, hopeful, takers))
-        missing, wanting = set(takers), set(takers)
-        followers_demands: dict[str, Demands] = {}
-        is_thorough = self._plan.is_thorough
+        turns.fill_queues(self._list_entries(queues, takers))
+        refusing = _Refusing(set(takers), set(takers))
         pops = placed = 0
-        is_dropped = False
         behind_it: Candidate | None = None
-        while (hopeful or missing or is_thorough) and (
+        while (seekers.counts or refusing.missing or is_thorough) and (
             candidate := behind_it or turns.pop()
         ) is not None:
             behind_it = None
-            gang = candidate.gang
             pops += 1
             if placed and pops % POPS_PER_CHECK == 0:
                 # Not after each: there may be thousands of lines, and hundreds are placed.
                 placed = 0
-                hopeful = {each: hopeful[each] for each in hopeful if self._may_fit_any(each)}
-            if not (hopeful or is_thorough or is_dropped):
+                seekers.remove_hopeless()
+            if not (seekers.counts or is_thorough or refusing.is_dropped):
                 # Nothing is placed any more: others come in turn only to take from somebody.
-                turns.drop_refused(missing)
-                is_dropped = True
-            missing.discard(gang.key)
-            demands = followers_demands.pop(gang.key, None) or self._lines.find_head_demands(gang)
-            if demands in hopeful:
-                hopeful[demands] -= 1
-                if not hopeful[demands]:
-                    del hopeful[demands]
-                if self._place(candidate, demands):
-                    for following in self._list_following(gang):
-                        turns.push(following)
-                        demands = self._lines.find_demands(following)
-                        followers_demands[following.gang.key] = demands
-                        hopeful[demands] = hopeful.get(demands, 0) + 1
-                    placed += 1
-                    turns.refresh(gang.queue)
-                    continue
-            if gang.key in wanting or is_thorough:
-                # What one gives up another may want, and what is left over anybody.
-                self.refused.append(candidate)
-                follower = self._find_follower(behind, gang)
-                if follower is not None:
-                    wanting.add(follower.gang.key)
-                    missing.add(follower.gang.key)
-                    turns.push(follower)
+                turns.drop_refused(refusing.missing)
+                refusing.is_dropped = True
+            refusing.missing.discard(candidate.gang.key)
+            if self._place_in_turn(candidate, turns):
+                placed += 1
+                turns.refresh(candidate.gang.queue)
+                continue
+            self._refuse_in_turn(candidate, turns, refusing)
             behind_it = turns.pop_behind(candidate)
             if behind_it is None:
-                turns.refresh(gang.queue)
+                turns.refresh(candidate.gang.queue)
 
-    def _place(self, candidate: Candidate, demands: Demands) -> bool:
-        """Place the next pods of a gang, and return whether they found a place."""
-        if not self._may_fit_any(demands) or self._is_known_refusal(candidate):
+    def _place_in_turn(self, candidate: Candidate, turns: QueueTurns) -> bool:
+        """Place the next pods of a gang if they find room, and let those behind it have a turn."""
+        gang = candidate.gang
+        demands = self._followers_demands.pop(gang.key, None) or self._lines.find_head_demands(gang)
+        if demands not in self._seekers.counts:
             return False
-        return self.place_candidate(candidate)
+        self._seekers.remove(demands)
+        if not self._seekers.may_fit(demands) or self._is_known_refusal(candidate):
+            return False
+        if not self.place_candidate(candidate):
+            return False
+        for following in self._list_following(gang):
+            turns.push(following)
+            demands = self._lines.find_demands(following)
+            self._followers_demands[following.gang.key] = demands
+            self._seekers.add(demands)
+        return True
 
-    def _count_hopeful(self, queues: Iterable[tuple[str, Sequence[Head]]]) -> dict[Demands, int]:
-        """Return how many heads want each of what there may be room for."""
-        hopeful: dict[Demands, int] = {}
+    def _refuse_in_turn(
+        self, candidate: Candidate, turns: QueueTurns, refusing: "_Refusing"
+    ) -> None:
+        """Note who found no room, if others may give way, and let one behind it have a turn."""
+        gang = candidate.gang
+        if gang.key not in refusing.wanting and not self._plan.is_thorough:
+            return
+        # What one gives up another may want, and what is left over anybody.
+        self.refused.append(candidate)
+        follower = self._find_follower(refusing.behind, gang)
+        if follower is not None:
+            refusing.wanting.add(follower.gang.key)
+            refusing.missing.add(follower.gang.key)
+            turns.push(follower)
+
+    def _count_seekers(self, queues: Iterable[tuple[str, Sequence[Head]]]) -> None:
+        """Count the heads for whom there may be room."""
         for name, _ in queues:
             for demands, count in self._lines.count_demands(name).items():
-                if self._may_fit_any(demands):
-                    hopeful[demands] = hopeful.get(demands, 0) + count
-        return hopeful
+                if self._seekers.may_fit(demands):
+                    self._seekers.add(demands, count)
 
     def _list_entries(
         self,
         queues: Sequence[tuple[str, Sequence[Head]]],
-        hopeful: Mapping[Demands, int],
         takers: Mapping[str, Line],
     ) -> Sequence[tuple[str, Sequence[Entry]]]:
         """Return whose turn has to be found."""
+        wanted = self._seekers.counts
         if self._plan.is_thorough:
             return [(name, list(list_entries(heads))) for name, heads in queues]
         kept_keys: dict[str, set[str]] = {}
         taking_queues = {line.queue for line in takers.values()}
         for name, heads in queues:
             demands = self._lines.count_demands(name)
-            if name in taking_queues or not hopeful.keys().isdisjoint(demands):
+            if name in taking_queues or not wanted.keys().isdisjoint(demands):
                 kept_keys[name] = {
                     entry.candidate.gang.key
                     for entry, line in heads
-                    if line.demands in hopeful or entry.candidate.gang.key in takers
+                    if line.demands in wanted or entry.candidate.gang.key in takers
                 }
         if len(kept_keys) < 2:
             # Nobody else's turn matters.
@@ -268,16 +287,6 @@ class LinePass(SchedulingPass):
             return None
         behind[after.key] = others
         return self._find_usable(after)
-
-    def _may_fit_any(self, demands: Demands) -> bool:
-        """Return whether there may be room for one of the sets of a line."""
-        room = self.state.room
-        cache_entry = self._fits.get(demands)
-        if cache_entry is not None and (cache_entry[0] == room.version or not cache_entry[1]):
-            return cache_entry[1]
-        may_fit = not all(room.is_too_small(each, at_once=True) for each in demands.sets)
-        self._fits[demands] = room.version, may_fit
-        return may_fit
 
     def _find_usable(self, gang: GangBook) -> Candidate | None:
         return self.find_candidate(gang) if self.state.queues.is_usable(gang.queue) else None
