@@ -1,4 +1,4 @@
-"""The settings of the processes that follow clusters and capture logs: those of all, fewer apps.
+"""The settings of beat and of what follows clusters and captures logs: those of all, fewer apps.
 
 They use the rows of the apps and none of their pages, steps and seams, which would take more memory
 than all that they read.

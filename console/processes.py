@@ -21,7 +21,7 @@ PROTOCOL = ("--http", "console.web_connections:BoundedProtocol", "--ws", "none")
 """What the web process speaks: HTTP with bounds. A WebSocket would be without them."""
 PROCESS_NAMES = ("web", "worker", "beat", "follow", "capture")
 BACKGROUND_SETTINGS = "console.background_settings"
-"""The settings of `follow` and `capture`."""
+"""The settings of `follow`, `capture` and `beat`."""
 _ALLOWED_VARIABLES = (
     "PATH",
     "HOME",
@@ -90,7 +90,7 @@ def build_command(name: str, options: Options, *, listener: int | None = None) -
             level,
         ]
     if name == "beat":
-        return [python, "-m", "celery", "-A", "console", "beat", "--pidfile", "", "-l", level]
+        return [python, "-m", "celery", "-A", "console.beat", "beat", "--pidfile", "", "-l", level]
     if name in ("follow", "capture"):
         return [python, str(BASE / "manage.py"), name, f"--settings={BACKGROUND_SETTINGS}"]
     raise ValueError(f"there is no process {name}")
@@ -145,5 +145,8 @@ def build_environment(options: Options, **settings: str) -> dict[str, str]:
         **os.environ,
         "PYTHONUNBUFFERED": "1",
         "MUSTER_DATA_DIR": str(options.data_dir),
+        # Celery would run all system checks, which import the code of every page, and drop what
+        # they find.
+        "CELERY_SKIP_CHECKS": "1",
         **overrides,
     }

@@ -1,6 +1,7 @@
 """Django's settings, from `options` and `keys`. Nothing is decided elsewhere."""
 
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +171,8 @@ if OPTIONS.behind_proxy:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 << 20
-DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
+# The second step of the wizard has some 6,000 with each of its lists as long as it may be.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000
 FILE_UPLOAD_PERMISSIONS = 0o600
 
 CACHES = {
@@ -217,6 +219,28 @@ REDIS_URL = redis_address.accept_plain_certificates(
     or installation_state.find_redis_url(OPTIONS.data_dir)
     or "redis://127.0.0.1:6379/0"
 )
+STEP_SECONDS = {
+    "workloads.tasks.sweeping.sweep": OPTIONS.sweep_seconds,
+    "workloads.tasks.limiting.limit": 15,
+    "workloads.tasks.disruptions.tell_disruptions": 5,
+    "workloads.tasks.scaling.scale_all": 10,
+    "workloads.tasks.preparing.follow_preparations": 3,
+    "workloads.tasks.training_progress.follow_training": 5,
+    "workloads.tasks.watching.watch_workloads": 10,
+    "workloads.tasks.polling.poll_all": OPTIONS.poll_seconds,
+    "clusters.tasks.heartbeats": 30,
+    "workloads.tasks.retaining.retain": 3600,
+    "projects.tasks.forget": 3600,
+    "workloads.tasks.measuring.measure_all": OPTIONS.metric_seconds,
+    "workloads.tasks.measuring.thin_metrics": 60,
+    "workloads.tasks.sampling.sample": OPTIONS.sample_seconds,
+    "workloads.tasks.sampling.thin": 3600,
+    "workloads.tasks.accounting.account_gpu_hours": 60,
+    "workloads.tasks.forecasting.forecast_all": 20,
+    "workloads.tasks.trials.play_trials": 20,
+    "workloads.recording.turns.record_state": 30,
+}
+"""Every how many seconds beat asks for each periodic step."""
 CELERY = {
     **redis_address.build_broker_settings(REDIS_URL),
     "task_ignore_result": True,
@@ -239,6 +263,15 @@ CELERY = {
     "worker_send_task_events": False,
     "worker_enable_remote_control": False,
     "timezone": "UTC",
+    # A message that no worker took in time is worth nothing: the next one asks for the same.
+    "beat_schedule": {
+        name: {
+            "task": name,
+            "schedule": timedelta(seconds=seconds),
+            "options": {"expires": seconds},
+        }
+        for name, seconds in STEP_SECONDS.items()
+    },
     "beat_schedule_filename": str(OPTIONS.data_dir / "beat-schedule.json"),
     "beat_max_loop_interval": 5,
     "beat_scheduler": "console.liveness:AliveScheduler",

@@ -1,14 +1,6 @@
-"""The steps of a workload's life in its cluster, and beat's schedule of the periodic ones.
-
-Each may run twice, late or never.
-"""
-
-from datetime import timedelta
-
-from django.conf import settings
+"""The steps of a workload's life in its cluster. Each may run twice, late or never."""
 
 from clusters.tasks import heartbeat, heartbeats, provision
-from console.celery import app
 from projects.tasks import forget
 from workloads.tasks.accounting import account_gpu_hours
 from workloads.tasks.disruptions import tell_disruptions
@@ -60,31 +52,3 @@ __all__ = [
     "tidy_data",
     "watch_workloads",
 ]
-
-_EVERY = {
-    "workloads.tasks.sweeping.sweep": settings.OPTIONS.sweep_seconds,
-    "workloads.tasks.limiting.limit": 15,
-    "workloads.tasks.disruptions.tell_disruptions": 5,
-    "workloads.tasks.scaling.scale_all": 10,
-    "workloads.tasks.preparing.follow_preparations": 3,
-    "workloads.tasks.training_progress.follow_training": 5,
-    "workloads.tasks.watching.watch_workloads": 10,
-    "workloads.tasks.polling.poll_all": settings.OPTIONS.poll_seconds,
-    "clusters.tasks.heartbeats": 30,
-    "workloads.tasks.retaining.retain": 3600,
-    "projects.tasks.forget": 3600,
-    "workloads.tasks.measuring.measure_all": settings.OPTIONS.metric_seconds,
-    "workloads.tasks.measuring.thin_metrics": 60,
-    "workloads.tasks.sampling.sample": settings.OPTIONS.sample_seconds,
-    "workloads.tasks.sampling.thin": 3600,
-    "workloads.tasks.accounting.account_gpu_hours": 60,
-    "workloads.tasks.forecasting.forecast_all": 20,
-    "workloads.tasks.trials.play_trials": 20,
-    "workloads.recording.turns.record_state": 30,
-}
-
-# A message that no worker took in time is worth nothing: the next one asks for the same.
-app.conf.beat_schedule = {
-    name: {"task": name, "schedule": timedelta(seconds=seconds), "options": {"expires": seconds}}
-    for name, seconds in _EVERY.items()
-}

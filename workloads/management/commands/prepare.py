@@ -18,6 +18,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from clusters import actions, project_provisioning
 from clusters.models import Cluster
+from console.checks import OPTIONS_TAG
 from environments import builtin_assets
 from projects.models import Department, Project, User
 from workloads import builtin_templates
@@ -35,6 +36,7 @@ _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 class Command(BaseCommand):
     help = "Migrates the database and makes what a new installation starts with. Safe to run again."
+    requires_system_checks = (OPTIONS_TAG,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
