@@ -16,6 +16,7 @@ from localkube.metadata import FINISHED_PHASES, Object, labels_of, uid_of
 from localkube.objects import Objects
 from localkube.options import GPU_DEVICES_ANNOTATION
 from localkube.resources import NODES, PODS
+from localkube.resources.taints import NO_EXECUTE, list_taints, tolerates
 from localkube.scheduler.demand import parse_amount
 from localkube.scheduler.node import (
     AFFINITY_MISMATCH,
@@ -29,6 +30,7 @@ from scheduling.state import CPU, GPU, MEMORY, Amounts, Number
 
 RESOURCE_ORDER = (CPU, MEMORY, "ephemeral-storage")
 """The resources that a kubelet checks first, in its order; others follow by name."""
+UNTOLERATED = "node(s) had taints that the pod didn't tolerate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +159,14 @@ class PodAdmission:
     def _find_mismatch(self, pod: Object) -> Rejection | None:
         node = self._objects.find(NODES, "", self._share.name)
         labels = build_labels(self._share) if node is None else labels_of(node)
-        if matches_affinity(Node(self._share.name, labels=labels), parse_placement_rules(pod)):
+        if not matches_affinity(Node(self._share.name, labels=labels), parse_placement_rules(pod)):
+            return Rejection("NodeAffinity", f"Predicate NodeAffinity failed: {AFFINITY_MISMATCH}")
+        # Taints with another effect keep pods from being placed, which a kubelet leaves to others.
+        taints = list_taints(node or {}, NO_EXECUTE)
+        tolerations = pod["spec"].get("tolerations") or ()
+        if all(any(tolerates(each, taint) for each in tolerations) for taint in taints):
             return None
-        return Rejection("NodeAffinity", f"Predicate NodeAffinity failed: {AFFINITY_MISMATCH}")
+        return Rejection("TaintToleration", f"Predicate TaintToleration failed: {UNTOLERATED}")
 
 
 def was_reported(pod: Object) -> bool:

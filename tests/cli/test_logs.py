@@ -4,11 +4,14 @@ import json
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from muster_cli.actions.log_lines import LogLine, ResumePoint, parse_line
+from muster_cli.actions.logs import choose_pods
 from muster_cli.actions.moments import NANOSECONDS
+from muster_cli.errors import NotFound
 from tests.cli.running import ROWS, CommandLine, Console
 from tests.console_server import WebServer
 from tests.installation import eventually
@@ -59,6 +62,16 @@ def test_more_pods_than_are_streamed_are_read_in_turn(bob: CommandLine) -> None:
     assert kept.out.splitlines() == lines
     assert "20 pods" in kept.err
     assert sorted(bob("logs", "wide", "-f").out.splitlines()) == sorted(lines)
+
+
+def test_a_pod_without_a_rank_is_named_without_one() -> None:
+    pods: list[dict[str, Any]] = [
+        {"name": "a-worker-0", "rank": 1},
+        {"name": "a-data-0-x", "rank": None},
+    ]
+    with pytest.raises(NotFound) as refusal:
+        choose_pods(pods, ranks=[7])
+    assert refusal.value.hint == "It has a-worker-0 (rank 1), a-data-0-x."
 
 
 def test_what_has_no_logs_is_told_in_words(bob: CommandLine) -> None:

@@ -255,6 +255,44 @@ def test_json_in_an_argument_names_nothing_twice(stranger: CommandLine) -> None:
         assert server.queries == []
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1, column 1: a value is missing"),
+        ("{", "line 1, column 2: a name in double quotes is missing"),
+        ("{'a': 1}", "line 1, column 2: a name in double quotes is missing"),
+        ('{"a": 1}}', "line 1, column 9: nothing may follow the first value"),
+        ('{\n"a" 1}', "line 2, column 5: a colon is missing"),
+        ('["a"', "line 1, column 5: a comma or a closing bracket is missing"),
+        ('["a', "line 1, column 2: the text that begins here has no end"),
+        ('["a\nb"]', "line 1, column 4: a line end or a tab within a text is written \\n or \\t"),
+        (r'["\d"]', r"line 1, column 3: a backslash within a text is written \\"),
+        ('{"a": NaN}', "NaN is no number of JSON"),
+        ("[-1e400]", "-1e400 is too large a number"),
+        ("@body.json", "--file names a file."),
+    ],
+)
+def test_what_is_wrong_with_json_in_an_argument_is_told_in_words(
+    stranger: CommandLine, text: str, message: str
+) -> None:
+    stranger.variables = {"MUSTER_SERVER": "http://127.0.0.1:1", "MUSTER_TOKEN": "t"}
+    refused = stranger("api", "POST", "/a", "-d", text, code=ExitCode.USAGE)
+    assert "--data is not JSON: " in refused.err
+    assert message in refused.err
+    if text.startswith("["):
+        refused = stranger("api", "POST", "/a", "-f", "-", stdin=text, code=ExitCode.USAGE)
+        assert message in refused.err
+
+
+@pytest.mark.parametrize("query", ["limit", "=5", ""])
+def test_a_query_parameter_without_name_or_value_is_refused(
+    stranger: CommandLine, query: str
+) -> None:
+    stranger.variables = {"MUSTER_SERVER": "http://127.0.0.1:1", "MUSTER_TOKEN": "t"}
+    refused = stranger("api", "GET", "/workloads", "-q", query, code=ExitCode.USAGE)
+    assert f"--query {query} is not NAME=VALUE." in refused.err
+
+
 def _add_contexts(name: str) -> None:
     for number in range(10):
         settings = Settings("http://127.0.0.1:1", f"{name}{number}")

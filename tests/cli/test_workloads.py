@@ -9,6 +9,7 @@ import pytest
 from tests.cli.log_server import Answer, Query, serve_answers
 from tests.cli.running import CommandLine, Console
 
+WORKLOAD_ID = "f6c1a4f4-58c5-4b8e-9d6c-6f4f1a1c3a55"
 SUBMIT = ("submit", "pytorch", "--image", "muster/allreduce", "--gpu-portion", "0.1")
 
 
@@ -145,6 +146,71 @@ def test_why_of_one_that_stays_as_it_is_says_since_when(
     assert "(3m" in output
     assert "nothing is known of why" in output
     assert "`muster events late`" in output
+
+
+def _explain_answer(stranger: CommandLine, **values: object) -> str:
+    """Return what `why` says of a workload that REST answers with these values."""
+    workload: dict[str, object] = {
+        "id": WORKLOAD_ID,
+        "name": "el",
+        "phase": "Running",
+        "phaseMessage": "",
+        "phaseUpdatedAt": "2026-11-30T18:00:00Z",
+        "attempts": [],
+        "radar": None,
+    }
+
+    def answer(path: str, query: Query, token: str) -> Answer:
+        return Answer(200, json.dumps(workload | values))
+
+    with serve_answers(answer) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        return stranger("why", WORKLOAD_ID).out
+
+
+@pytest.mark.parametrize(
+    ("phase", "sentence"),
+    [
+        ("Completed", "It has completed."),
+        ("Failed", "Nothing is known of why. `muster logs el` shows what its pods wrote."),
+        ("Stopped", "It was stopped, and holds nothing. `muster run el` runs it again."),
+    ],
+)
+def test_why_of_what_has_ended_says_nothing_of_its_way(
+    stranger: CommandLine, phase: str, sentence: str
+) -> None:
+    assert _explain_answer(stranger, phase=phase) == f"el is {phase}.\n{sentence}\n"
+
+
+def test_why_says_nothing_of_the_pods_of_earlier_attempts(stranger: CommandLine) -> None:
+    attempts = [
+        {"number": 2, "requestedAt": "2026-11-30T18:40:28.250000Z"},
+        {"number": 1, "requestedAt": "2026-11-30T18:38:39Z"},
+    ]
+    changes = [
+        {"createdAt": "2026-11-30T18:40:28.300000Z", "message": "Gave 2 GPUs to team-b."},
+        {"createdAt": "2026-11-30T18:39:12.100000Z", "message": "Somebody else gave it 7 workers."},
+    ]
+    output = _explain_answer(stranger, attempts=attempts, podChanges=changes)
+    assert "Gave 2 GPUs to team-b." in output
+    assert "Somebody else" not in output
+    output = _explain_answer(stranger, attempts=attempts[1:], podChanges=changes)
+    assert "Somebody else gave it 7 workers." in output
+
+
+def test_why_says_beside_a_diagnosis_what_is_not_done_yet(stranger: CommandLine) -> None:
+    trouble = "Not done yet, and tried again: Its job is being removed from the cluster."
+    cluster = "The cluster c has not answered since 2026-11-30 18:00 UTC."
+    output = _explain_answer(
+        stranger,
+        phase="Stopping",
+        diagnosis={"message": "No node has 8 free GPUs.", "help": "Ask for less."},
+        phaseMessage=f"No node has 8 free GPUs. {trouble} {cluster}",
+        clusterMessage=cluster,
+    )
+    assert output == (
+        f"el is Stopping.\nNo node has 8 free GPUs. {trouble}\n{cluster}\nAsk for less.\n"
+    )
 
 
 def test_what_a_cluster_hinders_is_said_once(bob: CommandLine, console: Console) -> None:

@@ -16,6 +16,7 @@ from tests.localkube.kubelets import TEAM, Machine, machine, pod, shell
 GPU = "nvidia.com/gpu"
 GIB = 1 << 30
 MISMATCH = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
+UNTOLERATED = "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
 NOWHERE = {"key": "zone", "operator": "In", "values": ["nowhere"]}
 
 
@@ -221,6 +222,29 @@ def test_a_label_of_the_node_that_somebody_added_counts(tmp_path: Path) -> None:
             here.objects.modify(NODES, "", NODE_NAME, add_label)
             here.submit(build_pod("p", {}, nodeSelector={"zone": "here"}))
             await here.running()
+
+    asyncio.run(scenario())
+
+
+def test_a_pod_that_names_a_node_whose_taint_it_does_not_tolerate_is_rejected(
+    tmp_path: Path,
+) -> None:
+    taints = [
+        {"key": "broken", "value": "fan", "effect": "NoExecute"},
+        # What keeps pods from being placed does not keep those that name their node.
+        {"key": "reserved", "effect": "NoSchedule"},
+    ]
+
+    async def scenario() -> None:
+        async with machine(tmp_path / "data") as here:
+            here.objects.modify(
+                NODES, "", NODE_NAME, lambda node: node["spec"].update(taints=taints)
+            )
+            here.submit(build_pod("p", {}))
+            await expect_rejection(here, "p", "TaintToleration", UNTOLERATED)
+            toleration = {"key": "broken", "operator": "Exists", "effect": "NoExecute"}
+            here.submit(build_pod("tolerant", {}, tolerations=[toleration]))
+            await here.running("tolerant")
 
     asyncio.run(scenario())
 

@@ -266,6 +266,26 @@ def test_a_line_of_tomorrow_is_of_now(workload: Workload) -> None:
     assert row.at <= timezone.now()
 
 
+def test_what_was_read_by_a_clock_that_was_ahead_stops_neither_loss_nor_steps(
+    workload: Workload,
+) -> None:
+    write_lines(workload, 0, "step 1 loss 9", "step 2 loss 8", ago=5)
+    follow_training()
+    # As they would stand there, had the clock been a day ahead until now.
+    curve, rank = LossCurve.objects.get(), RankProgress.objects.get()
+    ahead = timezone.now().timestamp() + 86_400
+    curve.history["points"][-1][0] = ahead
+    curve.save()
+    rank.state["step_times"] = [[1, ahead - 1], [2, ahead]]
+    rank.save()
+    write_lines(workload, 0, "step 3 loss 7")
+    follow_training()
+    steps = [step for _, step, _ in LossCurve.objects.get().history["points"]]
+    assert steps == [1, 3]
+    [(step, at)] = RankProgress.objects.get().state["step_times"]
+    assert (step, at < ahead - 3600) == (3, True)
+
+
 def test_costs_the_same_however_many_there_are(cast: Cast) -> None:
     counts = []
     for number in range(2):

@@ -238,6 +238,17 @@ def test_it_is_not_lowered_again_at_once() -> None:
     assert choose(one_job(), job).workers == {}
 
 
+def test_a_pause_that_began_before_the_clock_was_set_back_is_over() -> None:
+    ahead = NOW + 86_400
+    assert choose(one_job(), build_job(scale_after=ahead)).workers == {"job": 4}
+    job = build_job(workers=3, used=1, waiting={1: 0, 2: 0}, is_complete=False, scale_after=ahead)
+    assert choose(one_job(), job).workers == {"job": 1}
+    # As long as it may be by the settings, it holds.
+    long = ScaleTimes(room=86_400, patience=300)
+    choice = choose_workers([job], one_job, decide, now=NOW, times=long)
+    assert choice.workers == {}
+
+
 def test_the_state_is_not_loaded_where_nobody_may_grow() -> None:
     def refuse() -> ClusterState:
         raise AssertionError("it was loaded")

@@ -386,6 +386,14 @@ def test_nothing_grows_while_too_many_wait_to_read_any_of_their_project(
     assert attempt_of(workload).room_since is not None
 
 
+def test_it_grows_though_the_clock_was_ahead_when_it_had_room(growing: Growing) -> None:
+    workload = growing.start()
+    ahead = timezone.now() + timedelta(days=1)
+    Attempt.objects.update(scale_after=ahead, room_since=ahead)
+    growing.until_pods(workload, 4, 4)
+    assert scale_events(workload) == [("ScaledUp", 1, 4)]
+
+
 def test_a_job_of_devices_that_nobody_counts_keeps_its_workers(growing: Growing) -> None:
     workload = growing.start()
     growing.acting.poll()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusters.metrics.catalogue import METRICS_BY_NAME
+from clusters.metrics.catalogue import METRICS_BY_NAME, Unit
 from clusters.metrics.figures import Sweep
 from tests.cast import Cast
 from tests.workloads.table_rows import a_pod, a_workload
@@ -28,6 +28,7 @@ from workloads.metrics.reading import (
 )
 from workloads.metrics.resolutions import ROW_SECONDS, Resolution, get_frame_seconds
 from workloads.metrics.rows import append_frames
+from workloads.metrics.words import format_figure
 from workloads.models import MetricRollup, MetricSeries
 
 NOW = datetime(2026, 11, 27, 12, 0, tzinfo=UTC)
@@ -240,3 +241,20 @@ def test_only_what_is_read_as_it_was_measured_is_read_on() -> None:
     assert hour.begin_after(T0 - 7200, NOW) == hour
     assert hour.begin_after(T0 + 10**12, NOW) == Span(T0, T0)
     assert day.begin_after(T0 - 60, NOW) == day
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [
+        (999.7, Unit.WATTS, "1000 W"),
+        (999.4, Unit.WATTS, "999 W"),
+        (999.7 * 2**20, Unit.BYTES, "1000 MiB"),
+        (0.00001, Unit.CORES, "0.00001 cores"),
+        (57.25, Unit.PERCENT, "57.2 %"),
+        (0.5, Unit.CORES, "0.5 cores"),
+        (1.5 * 2**30, Unit.BYTES_PER_SECOND, "1.5 GiB/s"),
+        (-0.0, Unit.WATTS, "0 W"),
+    ],
+)
+def test_a_figure_is_told_in_plain_numbers(value: float, unit: Unit, words: str) -> None:
+    assert format_figure(value, unit) == words

@@ -22,6 +22,7 @@ from workloads.training_progress import (
     find_place,
     is_by_step,
 )
+from workloads.training_progress.estimating import Pace, describe_pace
 from workloads.training_progress.parsing import LONGEST_PATTERN, compile_own_pattern
 from workloads.training_progress.readings import Metric
 
@@ -119,6 +120,13 @@ def test_reads_the_output_of_a_framework(name: str) -> None:
     [
         b"Validation: 40%|####      | 4/10 [00:00<00:01, 5.0it/s]",
         b"Downloading: 12%|#         | 120/1000 [00:01<00:09]",
+        b"Adding EOS to train dataset: 100%|####| 1000/1000 [00:00<00:00, 9000.00 examples/s]",
+        b"Grouping texts in chunks of 1024:   0%|    | 0/1000 [00:00<?, ? examples/s]",
+        b"Grouping texts in chunks of 1024:  50%|##  | 500/1000 [00:01<00:01, 450.50 examples/s]",
+        b"Packing train dataset: 100%|####| 9/9 [00:00<00:00, 9.0it/s]",
+        b"Capturing CUDA graph shapes: 100%|####| 67/67 [00:20<00:00,  3.30it/s]",
+        b" 45%|##  | 4500000/10000000 [00:10<00:12, 45.0MB/s]",
+        b"100%|####| 170498071/170498071 [00:05<00:00, 31024567.20it/s]",
         b"{'eval_loss': 0.5512, 'epoch': 0.22}",
         b"validation loss: 0.3",
         b"a step in the right direction",
@@ -185,6 +193,30 @@ def test_an_evaluation_inside_a_training_does_not_count() -> None:
         b" 50%|#| 500/1000 [00:01<00:09]\n 20%|#| 2/10 [00:01<00:09]\n 51%|#| 510/1000 [00:01<0]"
     )
     assert (state.step, state.total) == (510, 1000)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"Train Epoch: 1 [640/60000 (1%)]\tLoss: 2.297", ("pytorch-example", 640)),
+        (b"  1%|    | 3/375 [00:03<06:00,  1.03it/s]", ("tqdm", 3)),
+    ],
+)
+def test_a_download_does_not_hide_the_training_after_it(
+    line: bytes, expected: tuple[str, int]
+) -> None:
+    """As torchvision downloads MNIST: at its first bar nobody knows what it is of."""
+    state = _read_state(
+        b"  0%|    | 0/9912422 [00:00<?, ?it/s]"
+        b"\r  1%|    | 65536/9912422 [00:00<00:30, 320512.50it/s]"
+        b"\r100%|####| 9912422/9912422 [00:00<00:00, 98765432.10it/s]\n" + line
+    )
+    assert (state.pattern, state.step) == expected
+
+
+def test_what_stands_behind_the_rate_of_a_bar_is_no_rate() -> None:
+    state = _read_state(b"  1%|    | 3/375 [00:03<06:00,  1.03it/s, io=12.5MB/s, 900 examples/s]")
+    assert (state.pattern, state.step) == ("tqdm", 3)
 
 
 def test_two_patterns_for_one_step_do_not_alternate() -> None:
@@ -263,6 +295,21 @@ def test_estimates_slow_trainings() -> None:
     estimate = estimate_rest(Place(3, 10, "epoch"), points, 7300)
     assert estimate is not None
     assert estimate.words.startswith("about 6 h 58 min, from 60 min an epoch over the last 2 h;")
+
+
+@pytest.mark.parametrize(
+    ("per_second", "words"),
+    [
+        (1234.5, "1,234 steps a second"),
+        (999.7, "1,000 steps a second"),
+        (999.4, "999 steps a second"),
+        (1.0, "1 step a second"),
+        (0.25, "0.25 steps a second"),
+        (0.01, "100 s a step"),
+    ],
+)
+def test_a_pace_is_told_in_plain_numbers(per_second: float, words: str) -> None:
+    assert describe_pace(Pace(per_second, 60, 1), "step") == words
 
 
 @pytest.mark.parametrize(

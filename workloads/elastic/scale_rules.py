@@ -83,9 +83,9 @@ def choose_workers(
     lowered = {
         job.key: fewer
         for job in jobs
-        if _is_due(job, now) and (fewer := count_kept_workers(job, now, times)) < job.workers
+        if _is_due(job, now, times) and (fewer := count_kept_workers(job, now, times)) < job.workers
     }
-    growing = [job for job in jobs if job.key not in lowered and may_grow(job, now)]
+    growing = [job for job in jobs if job.key not in lowered and may_grow(job, now, times)]
     state = load_state() if growing else None
     room = {} if state is None else count_room(state, growing, decide)
     raised = {
@@ -130,13 +130,15 @@ def calculate_pause(job: ElasticJob, times: ScaleTimes) -> float:
     return max(times.room, min(doubled, LONGEST_PAUSE))
 
 
-def may_grow(job: ElasticJob, now: float) -> bool:
+def may_grow(job: ElasticJob, now: float, times: ScaleTimes) -> bool:
     """Return whether a job would take more workers: all that it has are up."""
-    return job.workers < job.max_workers and job.is_complete and _is_due(job, now)
+    return job.workers < job.max_workers and job.is_complete and _is_due(job, now, times)
 
 
-def _is_due(job: ElasticJob, now: float) -> bool:
-    return job.scale_after is None or now >= job.scale_after
+def _is_due(job: ElasticJob, now: float, times: ScaleTimes) -> bool:
+    # A pause that ends later than any that begins now is of before the clock was set back.
+    latest = now + max(times.room, LONGEST_PAUSE)
+    return job.scale_after is None or not now < job.scale_after <= latest
 
 
 def count_room(

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from clusters.job_kinds import JOB_KINDS
@@ -165,7 +165,10 @@ def record_room(with_room: Collection[int], without_room: Collection[int]) -> No
     """Record since when attempts, by their keys, have room for another worker, or that they have
     none.
     """
-    Attempt.objects.filter(pk__in=with_room, room_since=None).update(room_since=timezone.now())
+    now = timezone.now()
+    # One of a time to come is of before the clock was set back.
+    unknown = Q(room_since=None) | Q(room_since__gt=now)
+    Attempt.objects.filter(unknown, pk__in=with_room).update(room_since=now)
     Attempt.objects.filter(pk__in=without_room, room_since__isnull=False).update(room_since=None)
 
 

@@ -1,5 +1,7 @@
 """Figures as words, with three digits and their unit; the script of the page writes the same."""
 
+from decimal import Decimal
+
 from clusters.metrics.catalogue import Unit
 
 _PREFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
@@ -20,5 +22,5 @@ def _round(value: float) -> str:
     """Return the number with three significant digits, and none that says nothing."""
     if value >= 1000:
         return f"{value:.0f}"
-    text = f"{value:#.3g}" if value else "0"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    # Out of a float, what rounds to 1000 and what is very small would come with an exponent.
+    return f"{Decimal(f'{value or 0:.3g}'):f}"

@@ -211,6 +211,7 @@ def _follow_workload(
         each.row.read_at = now
     lead = _choose_lead(row, ranks)
     history = decode_history(None if curve is None or is_new else curve.history)
+    history.drop_later(now.timestamp())
     new_points = 0
     if lead is not None:
         new_points = _apply_lines(row, history, lines.get(lead.row.rank, ()))

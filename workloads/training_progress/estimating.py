@@ -89,7 +89,8 @@ def estimate_rest(place: Place | None, points: Sequence[Point], now: float) -> E
 def describe_pace(pace: Pace, unit: str) -> str:
     """Describe a pace: "40 steps a second", "12 s a step"."""
     if pace.per_second >= 0.1:
-        number = f"{pace.per_second:.3g}"
+        is_fast = pace.per_second >= 999.5
+        number = f"{pace.per_second:,.0f}" if is_fast else f"{pace.per_second:.3g}"
         return f"{number} {unit}{'' if number == '1' else 's'} a second"
     return f"{format_time(1 / pace.per_second)} {'an' if unit == 'epoch' else 'a'} {unit}"
 

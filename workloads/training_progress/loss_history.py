@@ -31,6 +31,10 @@ class LossHistory:
             self._thin_out()
         return True
 
+    def drop_later(self, at: float) -> None:
+        """Drop the points after a moment: with it as now, a clock that was ahead has set them."""
+        self.points = [each for each in self.points if each[0] <= at]
+
     def _thin_out(self) -> None:
         span = self.points[-1][0] - self.points[0][0]
         self.points = self.points[::2]

@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,14 +123,20 @@ class LineParser:
 
     def parse_line(self, line: bytes) -> list[LineReading]:
         """Parse a line without its time: a reading for each of its last bars."""
-        pieces = _split_pieces(line)
-        readings = []
-        for piece in pieces:
-            text = _compile(_ESCAPES).sub("", piece.decode("utf-8", "replace")).rstrip()
-            if text:
-                evidence = text.strip()[:LONGEST_EVIDENCE]
-                readings += [LineReading(each, evidence) for each in self._parse_text(text)]
-        return readings
+        *written_over, last = _split_pieces(line) or [b""]
+        # What a bar is of may only be told by its rate, which it has not at its beginning.
+        begun = [
+            each
+            for piece in written_over
+            for each in self._parse_piece(piece)
+            if each.reading.step != 0
+        ]
+        return begun + self._parse_piece(last)
+
+    def _parse_piece(self, piece: bytes) -> list[LineReading]:
+        text = _compile(_ESCAPES).sub("", piece.decode("utf-8", "replace")).rstrip()
+        evidence = text.strip()[:LONGEST_EVIDENCE]
+        return [LineReading(each, evidence) for each in self._parse_text(text)] if text else []
 
     def _parse_text(self, text: str) -> Sequence[Reading]:
         if self._own is not None:
@@ -146,7 +152,7 @@ class LineParser:
         return list(_parse_by_table(text))
 
 
-def _split_pieces(line: bytes) -> Iterable[bytes]:
+def _split_pieces(line: bytes) -> Sequence[bytes]:
     """Return the last bars of a line, each bounded; a line without carriage returns is one."""
     # A bar of a megabyte must not be split into a hundred thousand parts.
     tail = line[-(MOST_PIECES + 1) * LONGEST_PIECE :] if b"\r" in line else line

@@ -48,9 +48,15 @@ METRICS: Sequence[str] = (
 _EVALUATION = r"(?i)(?:valid|eval|test|predict|sanity)"
 _OTHER_WORK = (
     r"(?i)(?:valid|eval|test|predict|sanity|load|map|token|shard|fetch|infer|filter|split|cast|"
-    r"process|extract|generat|sav|cach|reading|writing|files)[^|]{0,100}?\d{1,3}%\|"
+    r"process|extract|generat|sav|cach|reading|writing|files|dataset|captur|convert|compil)"
+    r"[^|]{0,100}?\d{1,3}%\||<[\d:?]{1,12}, *"
+    r"(?:[\d.?]+ examples/s|[\d.?]+ ?[kmgt]?i?b/s|\d{6,}(?:\.\d+)?it/s)"
 )
-"""Descriptions of bars that are not about training steps."""
+"""Descriptions of bars that are not about training steps, and rates that no training has.
+
+Whatever Hugging Face's datasets do to a dataset is in examples. torchvision downloads bytes, which
+it calls iterations.
+"""
 
 PATTERNS: Sequence[Pattern] = (
     Pattern(

@@ -35,9 +35,15 @@ def choose_pods(
         if not (ranks or names) or each.get("rank") in ranks or each["name"] in names
     ]
     if (ranks or names) and pods and not chosen:
-        pod_names = ", ".join(f"{each['name']} (rank {each.get('rank')})" for each in pods[:20])
+        pod_names = ", ".join(map(_name_pod, pods[:20]))
         raise NotFound("This workload has no such pod.", f"It has {pod_names}.")
     return chosen
+
+
+def _name_pod(pod: dict[str, Any]) -> str:
+    """Return a pod's name, with its rank where it has one."""
+    rank = pod.get("rank")
+    return str(pod["name"]) if rank is None else f"{pod['name']} (rank {rank})"
 
 
 def read_logs(session: Session, requests: Sequence[LogRequest]) -> Iterator[LogLine]:

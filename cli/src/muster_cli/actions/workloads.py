@@ -336,7 +336,8 @@ def explain(workload: Workload) -> dict[str, Any]:
         "phase": workload["phase"],
         "phaseUpdatedAt": workload.get("phaseUpdatedAt"),
         "dataDelivery": workload.get("dataDelivery"),
-        "message": diagnosis.get("message") or phase_message,
+        # It begins with the diagnosis, and also says what is asked for and not done yet.
+        "message": phase_message or diagnosis.get("message") or "",
         "help": diagnosis.get("help") or "",
         "pod": diagnosis.get("pod") or "",
         "container": diagnosis.get("container") or "",
@@ -348,10 +349,26 @@ def explain(workload: Workload) -> dict[str, Any]:
         "queueLength": diagnosis.get("queueLength"),
         "clusterMessage": cluster_message,
         "limits": [each["message"] for each in workload.get("limits", []) if each.get("message")],
-        "podChanges": [each["message"] for each in workload.get("podChanges", [])],
+        "podChanges": [each["message"] for each in _list_pod_changes(workload)],
         "findings": workload.get("findings") or [],
         "radar": workload.get("radar"),
     }
+
+
+def _list_pod_changes(workload: Workload) -> list[dict[str, Any]]:
+    """Return what changed how many pods it has, in its newest attempt.
+
+    REST also has those of earlier attempts, whose sentences hold no longer.
+    """
+    attempts = workload.get("attempts") or [{}]
+    begin = moments.parse_moment(attempts[0].get("requestedAt"))
+    return [
+        each
+        for each in workload.get("podChanges", [])
+        if begin is None
+        or (moment := moments.parse_moment(each["createdAt"])) is None
+        or moment >= begin
+    ]
 
 
 def wait_for(

@@ -2,10 +2,11 @@
 
 import importlib
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from muster_cli.errors import UsageProblem
 
@@ -41,8 +42,51 @@ def load_document(path: str) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a JSON text. Raises ValueError, also for a name that stands twice."""
-    return json.loads(text, object_pairs_hook=_build_object)
+    """Return the value of a JSON text.
+
+    Raises ValueError, also for a name that stands twice, and for a number that JSON has not.
+    """
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_build_object,
+            parse_float=_parse_float,
+            parse_constant=_refuse_constant,
+        )
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"line {error.lineno}, column {error.colno}: {_describe_error(error)}"
+        ) from None
+
+
+_REASONS = (
+    ("Expecting property name", "a name in double quotes is missing"),
+    ("Expecting value", "a value is missing"),
+    ("Expecting ':'", "a colon is missing"),
+    ("Expecting ','", "a comma or a closing bracket is missing"),
+    ("Extra data", "nothing may follow the first value"),
+    ("Unterminated string", "the text that begins here has no end"),
+    ("Invalid control character", "a line end or a tab within a text is written \\n or \\t"),
+    ("Invalid \\", "a backslash within a text is written \\\\"),
+)
+"""How the errors of Python's decoder begin, and what is wrong then."""
+
+
+def _describe_error(error: json.JSONDecodeError) -> str:
+    """Return what is wrong with a JSON text; the decoder's words where it has further ones."""
+    return next((words for begin, words in _REASONS if error.msg.startswith(begin)), error.msg)
+
+
+def _parse_float(text: str) -> float:
+    """Return a number. Raises ValueError for one that would be sent as infinite."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return number
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def _build_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -53,7 +53,10 @@ def api(
     """
     parameters: dict[str, list[str]] = {}
     for each in query:
-        name, _, value = each.partition("=")
+        name, equals, value = each.partition("=")
+        if not (name and equals):
+            # Sent without a name or a value it would narrow nothing, and nobody would notice.
+            raise UsageProblem(f"--query {each} is not NAME=VALUE.", "It is as limit=5.")
         parameters.setdefault(name, []).append(value)
     if data is not None and file_name:
         raise UsageProblem("The body is either --data or --file.")
@@ -78,7 +81,8 @@ def _parse_body(text: str | None) -> object:
     try:
         return None if text is None else parse_json(text)
     except (ValueError, RecursionError) as error:
-        raise UsageProblem(f"--data is not JSON: {error}.") from None
+        hint = "--file names a file." if text and text.startswith("@") else ""
+        raise UsageProblem(f"--data is not JSON: {error}.", hint) from None
 
 
 @click.command()

@@ -14,6 +14,12 @@ LABEL_WIDTH = 18
 _ANSWERS = ("message", "clusterMessage", "limits", "podChanges", "findings")
 """What says why a workload is as it is."""
 SHOWN_PODS = 50
+_ENDED_SENTENCES = {
+    "Completed": "It has completed.",
+    "Failed": "Nothing is known of why. `muster logs {}` shows what its pods wrote.",
+    "Stopped": "It was stopped, and holds nothing. `muster run {}` runs it again.",
+}
+"""What is said of a workload that has ended, and of which nothing else is known."""
 _PASSING_PHASES = ("Creating", "Pending", "Initializing", "Resuming", "Stopping", "Deleting")
 """Phases that lead to another one."""
 LONG_SECONDS = 60.0
@@ -131,6 +137,8 @@ def describe_explanation(explanation: Item, terminal: Terminal) -> Iterator[str]
 def _describe_silence(explanation: Item) -> str:
     """Say that nothing is known to stand in the way, or since when nobody knows what does."""
     phase = read_status(explanation)
+    if sentence := _ENDED_SENTENCES.get(phase):
+        return sentence.format(explanation["name"])
     age = moments.compute_age(explanation["phaseUpdatedAt"])
     if phase not in _PASSING_PHASES or age is None or age < LONG_SECONDS:
         return "Nothing is known to stand in its way."
