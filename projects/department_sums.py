@@ -1,7 +1,7 @@
 """Sums over the projects of departments: their number, GPU quotas and allocated GPUs."""
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db.models import Count, DecimalField, FloatField, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.fields.json import KeyTextTransform
@@ -9,12 +9,14 @@ from django.db.models.functions import Cast
 
 from projects.models import Department, Project
 
+AnyBound = TypeVar("AnyBound", Decimal | None, int | None)
+
 
 def annotate_sums(rows: "QuerySet[Department]") -> "QuerySet[Department]":
     """Annotate departments with the sums over their projects, in one query.
 
-    Adds `projects_count`, `projects_unlimited` (projects without a GPU quota), `projects_gpus` and
-    `held_gpus`.
+    Adds `projects_count`, `projects_unlimited` (projects without a GPU quota), `projects_gpus`,
+    `held_gpus`, and `clusters_count`, the number of clusters on which they are.
     """
     projects = (
         Project.objects.there().filter(department=OuterRef("pk")).order_by().values("department")
@@ -22,6 +24,9 @@ def annotate_sums(rows: "QuerySet[Department]") -> "QuerySet[Department]":
     allocated = Cast(KeyTextTransform("gpu", "allocated"), FloatField())
     return rows.annotate(
         projects_count=Subquery(projects.annotate(found=Count("pk")).values("found")),
+        clusters_count=Subquery(
+            projects.annotate(found=Count("cluster", distinct=True)).values("found")
+        ),
         projects_unlimited=Subquery(
             projects.annotate(found=Count("pk", filter=Q(gpu_quota=None))).values("found")
         ),
@@ -42,6 +47,18 @@ def effective_gpu_quota(row: Any) -> Decimal | None:
     if row.gpu_quota is not None:
         return Decimal(row.gpu_quota)
     return None if row.projects_unlimited else Decimal(row.projects_gpus or 0)
+
+
+def gpu_quota_on_all_clusters(row: Any) -> Decimal | None:
+    """Return what the projects of a department may hold together; None is unlimited."""
+    if row.gpu_quota is None:
+        return projects_gpu_quota(row)
+    return multiply_bound(Decimal(row.gpu_quota), row.clusters_count or 0)
+
+
+def multiply_bound(bound: AnyBound, clusters: int) -> AnyBound:
+    """Return the quota or limit of a department on all its clusters: it holds on each by itself."""
+    return None if bound is None else bound * max(1, clusters)
 
 
 def projects_gpu_quota(row: Any) -> Decimal | None:

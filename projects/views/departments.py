@@ -19,7 +19,12 @@ from console.tables import Column, Table, build_time_column
 from console.templatetags.muster import gpus, render_gpus, render_link
 from console.texts import group_thousands
 from projects import access, departments, durations, quotas
-from projects.department_sums import annotate_sums, effective_gpu_quota, projects_gpu_quota
+from projects.department_sums import (
+    annotate_sums,
+    effective_gpu_quota,
+    gpu_quota_on_all_clusters,
+    projects_gpu_quota,
+)
 from projects.http import Request
 from projects.models import AccessRule, Department, Project
 from projects.permission_explanations import find_disabled_button
@@ -72,7 +77,7 @@ def _render_remark(words: str) -> SafeString:
 
 
 def _format_ratio(row: Any) -> str:
-    quota = effective_gpu_quota(row)
+    quota = gpu_quota_on_all_clusters(row)
     return f"{100 * (row.held_gpus or 0) / float(quota):.0f} %" if quota else ""
 
 

@@ -20,7 +20,8 @@
     form.append(hidden);
     const say = () => { slider.setAttribute("aria-valuetext", words(Number(slider.value))); };
     // The server writes the field in UTC, for readers without scripts.
-    field.value = toField(new Date(`${field.value}Z`));
+    let chosen = new Date(`${field.value}Z`);
+    field.value = toField(chosen);
     field.removeAttribute("name");
     form.querySelector("[data-moment-zone]").textContent = zone ? `in your time (${zone})` : "in your time";
     const [least, most] = [Number(slider.min), Number(slider.max)];
@@ -30,7 +31,8 @@
     box.hidden = false;
     say();
     slider.addEventListener("input", () => {
-      field.value = toField(new Date(Number(slider.value) * MINUTE));
+      chosen = new Date(Number(slider.value) * MINUTE);
+      field.value = toField(chosen);
       say();
     });
     field.addEventListener("input", () => {
@@ -40,7 +42,8 @@
       say();
     });
     form.addEventListener("submit", () => {
-      const moment = new Date(field.value);
+      // Where clocks go back an hour comes twice, and the field cannot tell which of them it has.
+      const moment = field.value === toField(chosen) ? chosen : new Date(field.value);
       hidden.value = Number.isNaN(moment.getTime()) ? "" : `${moment.toISOString().slice(0, 16)}Z`;
     });
   };

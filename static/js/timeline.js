@@ -122,10 +122,17 @@
       const length = this.end - this.begin;
       const most = Math.max(2, Math.floor(width / TICK_PIXELS));
       const step = STEPS.find((each) => length / each <= most) ?? STEPS[STEPS.length - 1] * Math.ceil(length / most / STEPS[STEPS.length - 1]);
-      // Round in local time: midnight is where the reader's is.
-      const offset = new Date(this.begin * 1000).getTimezoneOffset() * 60;
+      // Round in local time: midnight is where the reader's is, also after clocks were changed.
+      const behind = (at) => new Date(at * 1000).getTimezoneOffset() * 60;
+      let offset = behind(this.begin);
+      let before = -Infinity;
       const texts = [], lines = [];
-      for (let at = Math.ceil((this.begin - offset) / step) * step + offset; at <= this.end; at += step) {
+      for (let local = Math.ceil((this.begin - offset) / step) * step; local + offset <= this.end; local += step) {
+        offset = behind(local + offset);
+        const at = local + offset;
+        // An hour that was left out has no moments of its own.
+        if (at <= before || at > this.end) continue;
+        before = at;
         const percent = (100 * (at - this.begin)) / length;
         const x = `${percent.toFixed(3)}%`;
         lines.push(draw("line", { x1: x, x2: x, y1: 0, y2: "100%" }));

@@ -1,6 +1,8 @@
 """The timeline in a browser: zoom, keys, what is said under the pointer, the table, the file."""
 
 import re
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -113,3 +115,31 @@ def test_chosen_ranks_are_in_the_address_and_the_pane_has_it_too(
     page.locator("#drawer").get_by_role("link", name="Timeline", exact=True).click()
     expect(page.locator("#drawer [data-timeline-buttons]")).to_be_visible()
     expect(page.locator("#drawer .tl-row--rank")).to_have_count(6)
+
+
+BEFORE_AND_AFTER_SUMMER = """
+from datetime import UTC, datetime
+from projects.models import Project
+from tests.workloads.table_rows import a_workload
+begin, end = datetime(2026, 10, 20, 9, tzinfo=UTC), datetime(2026, 11, 5, 9, tzinfo=UTC)
+workload = a_workload(
+    Project.objects.get(name="team-a"), "autumn", status="Completed",
+    created_at=begin, started_at=begin, status_at=end, ended_at=end,
+)
+print(workload.pk)
+"""
+
+
+def test_days_begin_at_midnight_also_after_clocks_went_back(sign_in: SignIn, site: Site) -> None:
+    key = site.server.python(BEFORE_AND_AFTER_SUMMER).split()[-1]
+    page = sign_in("bob")
+    clock = page.context.new_cdp_session(page)
+    clock.send("Emulation.setTimezoneOverride", {"timezoneId": "Europe/Berlin"})
+    page.goto(f"/workloads/{key}/timeline")
+    expect(page.locator("[data-timeline-zone]")).to_have_text("Europe/Berlin")
+    texts = page.locator("[data-timeline-ticks] text")
+    days = [datetime.strptime(f"{each} 2026", "%d %b %Y") for each in texts.all_text_contents()]
+    assert len(days) >= 3
+    assert days[0].month == 10
+    assert days[-1].month == 11
+    assert len({later - earlier for earlier, later in pairwise(days)}) == 1, days

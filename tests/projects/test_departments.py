@@ -9,6 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from clusters import project_provisioning
+from clusters.models import Cluster
 from environments.models import Credential, DataSource, Environment
 from projects import departments, project_removal, tokens
 from projects.models import AccessRule, AuditEntry, CustomRole, Department, Project, User
@@ -332,6 +333,17 @@ def test_what_its_projects_have_and_hold_is_added_up(client: Client, cast: Cast)
     assert "75 %" in client.get("/departments").content.decode()
     csv = client.get("/departments?format=csv").content.decode()
     assert "research,,2,4,4,3,75 %" in csv
+
+
+def test_its_quota_holds_on_each_of_its_clusters(client: Client, cast: Cast) -> None:
+    other = Cluster.objects.create(name="other", kubeconfig="", is_enabled=True)
+    Project.objects.filter(pk=cast.team_b.pk).update(cluster=other)
+    Project.objects.update(allocated={"gpu": "2"})
+    Department.objects.update(gpu_quota=4)
+    client.force_login(cast.alice)
+    assert "50 %" in client.get("/departments").content.decode()
+    page = client.get(department_url(cast)).content.decode()
+    assert "50 %" in page
 
 
 def test_the_rest_api_makes_changes_and_deletes_one(client: Client, cast: Cast) -> None:

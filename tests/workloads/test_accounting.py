@@ -1,5 +1,6 @@
 """GPU time is added to the ledger once, whatever runs twice, late or dies, at its pool's price."""
 
+import itertools
 import uuid
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -71,6 +72,17 @@ def test_after_a_pause_it_waits_for_news_and_catches_up(cast: Cast, at_noon: Set
     account_until(lambda minutes: at_noon(minutes + 120), 4)
     assert load_minutes() == {"starting": 30}, "nothing says when its containers ran"
     assert LedgerBookmark.objects.get().until > build_moment(120)
+
+
+def test_a_clock_that_was_ahead_for_a_minute_stops_nothing(cast: Cast, at_noon: SetClock) -> None:
+    a_gpu_pod(a_workload(cast.team_a))
+    account_until(at_noon, 5)
+    at_noon(365 * 24 * 60)
+    account_gpu_hours()
+    for minute in range(6, 12):
+        at_noon(minute)
+        account_gpu_hours()
+    assert load_minutes() == {"unknown": 11}
 
 
 def test_a_cluster_that_does_not_answer_is_waited_for(cast: Cast, at_noon: SetClock) -> None:
@@ -162,6 +174,24 @@ def test_a_cluster_whose_ledger_fails_does_not_stop_those_of_others(
     assert load_minutes() == {"unknown": 3}
     assert LedgerBookmark.objects.get(cluster=first).until == NOON
     assert f"the ledger of cluster {first.pk} does not go on" in caplog.text
+
+
+def test_a_cluster_that_catches_up_does_not_stop_those_of_others(
+    cast: Cast, at_noon: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The counters of what waited for data are of some minutes: nobody has them an hour later."""
+    a_gpu_pod(a_workload(cast.team_a))
+    first = Cluster.objects.create(pk=uuid.UUID(int=0), name="first", server="https://127.0.0.1:2")
+    account_gpu_hours()
+    LedgerBookmark.objects.filter(cluster=first).update(until=NOON - timedelta(days=2))
+    # Each look at the clock takes a second: in one run there is time for 20 spans of 10 minutes.
+    seconds = itertools.count()
+    monkeypatch.setattr(accounting, "monotonic", lambda: float(next(seconds)))
+    for minute in range(1, 4):
+        at_noon(minute)
+        account_gpu_hours()
+    assert load_minutes() == {"unknown": 3}
+    assert NOON - timedelta(days=2) < LedgerBookmark.objects.get(cluster=first).until < NOON
 
 
 def test_time_is_that_of_the_nodes_pool_and_its_price(cast: Cast, at_noon: SetClock) -> None:

@@ -39,6 +39,7 @@ from workloads.specs import (
     Claim,
     Compute,
     ConfigMap,
+    Configuration,
     ElasticSettings,
     Environment,
     Git,
@@ -96,6 +97,8 @@ def test_an_elastic_one_gets_a_lower_minimum_and_one_gpu_a_part(cast: Cast) -> N
     assert changes["portion-half"].setup.compute.gpus.portion == Decimal("0.50")
     least = replace(spec, elastic=ElasticSettings(2, 16))
     assert not any("at least" in title for title in list_titles(least))
+    alone = replace(least, configuration=Configuration.WORKERS_ONLY)
+    assert "With 1 pod at least instead of 2" in list_titles(alone)
 
 
 def test_other_pools_are_those_that_the_project_may_use(cast: Cast) -> None:

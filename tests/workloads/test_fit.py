@@ -65,7 +65,14 @@ def check_fit(spec: Spec, project: Project) -> fit.Fit:
     return fit.check_fit(spec, project, placement_rules.load_pools(project))
 
 
-def add_gpu_holder(project: Project, gpus: str, node: str = "n1", status: str = "Running") -> None:
+def add_gpu_holder(
+    project: Project,
+    gpus: str,
+    node: str = "n1",
+    status: str = "Running",
+    *,
+    is_preemptible: bool = True,
+) -> None:
     """A workload of the project that has so many GPUs on a node."""
     workload = Workload.objects.create(
         project=project,
@@ -73,6 +80,7 @@ def add_gpu_holder(project: Project, gpus: str, node: str = "n1", status: str = 
         name=f"held-{Workload.objects.count()}",
         spec={},
         status=status,
+        preemptible=is_preemptible,
         gpus_allocated=Decimal(gpus),
     )
     requests = {"requests": {"cpu": "1", "memory": "1Gi"}}
@@ -109,8 +117,8 @@ QUOTA: list[tuple[str, Gpus, dict[str, Any], str, Verdict, str]] = [
         TENTH,
         {"lifecycle": UNWILLING},
         "2",
-        Verdict.WARNS,
-        "it waits until the quota has room",
+        Verdict.FITS,
+        "work of project team-a that is not preemptible holds 0 of its 2 GPUs",
     ),
     (
         "0",
@@ -158,6 +166,43 @@ def test_the_limit(cast: Cast) -> None:
     assert (
         "may hold 2 GPUs at most. As it is, it can never start."
         in check_fit(spec, cast.team_a).quota.text
+    )
+
+
+@pytest.mark.parametrize(
+    ("holder", "words"),
+    [
+        ("team_a", "work of project team-a that is not preemptible holds 1.8 of its 2 GPUs"),
+        ("team_b", "work of department research that is not preemptible holds 1.8 of its 2 GPUs"),
+    ],
+)
+def test_what_nobody_may_take_waits_for_the_same_alone(cast: Cast, holder: str, words: str) -> None:
+    """The scheduler compares both quotas with what is not preemptible, and with nothing else."""
+    cast.team_a.gpu_quota = cast.team_a.department.gpu_quota = Decimal(2)
+    spec = asking(cast.team_a, TENTH, lifecycle=UNWILLING)
+    add_gpu_holder(cast.team_a, "1.8")
+    assert check_fit(spec, cast.team_a).quota.verdict is Verdict.FITS
+    add_gpu_holder(getattr(cast, holder), "1.8", is_preemptible=False)
+    check = check_fit(spec, cast.team_a).quota
+    assert check.verdict is Verdict.WARNS
+    assert words in check.text
+    assert "it waits until the quota has room" in check.text
+
+
+@pytest.mark.parametrize("quota", [None, Decimal(4)])
+def test_the_limit_of_the_department(cast: Cast, quota: Decimal | None) -> None:
+    """What other projects of the department hold counts against its limit."""
+    cast.team_a.gpu_quota = quota
+    cast.team_a.department.gpu_limit = Decimal(4)
+    spec = asking(cast.team_a, WHOLE)
+    add_gpu_holder(cast.team_b, "1")
+    assert check_fit(spec, cast.team_a).quota.verdict is Verdict.FITS
+    add_gpu_holder(cast.team_b, "1")
+    check = check_fit(spec, cast.team_a).quota
+    assert check.verdict is Verdict.WARNS
+    assert check.text == (
+        "Over the limit: it needs 3 GPUs; department research holds 2 GPUs, and 4 GPUs is the "
+        "most it may hold. It waits until the department holds fewer."
     )
 
 

@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from projects.models import User
+from projects.models import AccessRule, Project, User
 from tests.cast import Cast
 from tests.workloads.ledger_rows import an_entry
 from tests.workloads.table_rows import a_workload
@@ -118,6 +118,20 @@ def test_what_is_gone_keeps_its_name(cast: Cast, sign_in: SignIn) -> None:
     page = read_page(sign_in(cast.alice), f"/usage{MONTH}")
     assert "team-a" in page
     assert f"/projects/{cast.team_a.pk}/usage" not in page
+
+
+def test_what_one_may_not_open_is_no_link(cast: Cast, sign_in: SignIn) -> None:
+    """The hours of a removed project stay with its department; its workloads do not."""
+    for project in (cast.team_a, cast.team_b):
+        workload = a_workload(project, f"of-{project.name}")
+        an_entry(project, workload.name, workload=workload.pk, useful=1)
+    AccessRule.objects.create(user=cast.vera, role="viewer", department=cast.research)
+    Project.objects.filter(pk=cast.team_b.pk).update(deleted_at=timezone.now())
+    client = sign_in(cast.vera)
+    page = read_page(client, f"/usage{MONTH}&by=workload")
+    assert "of-team-b" in page
+    links = re.findall(r'href="(/workloads/[0-9a-f-]{36})"', page)
+    assert [client.get(each).status_code for each in links] == [200]
 
 
 def test_money_and_energy_stand_where_they_are_set(cast: Cast, sign_in: SignIn) -> None:

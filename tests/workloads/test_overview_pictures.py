@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from clusters.models import Cluster
 from projects.models import Department, Project
-from tests.cast import Cast
+from tests.cast import NOWHERE, Cast
 from tests.workloads.overview_rows import a_node, add_sample, client_of
-from tests.workloads.table_rows import a_workload
+from tests.workloads.table_rows import a_workload, touch_workload
 from workloads.models import Sample
 from workloads.overview import quotas
 from workloads.overview.history import SPANS, load_history
@@ -208,6 +209,21 @@ def test_the_highest_and_the_lowest_are_those_of_all_departments(
         quotas.list_departments(sight, quotas.load_gpu_usage(sight)),
         Department.objects.count(),
     )
+
+
+def test_a_departments_quota_holds_on_each_cluster(cast: Cast) -> None:
+    far = Cluster.objects.create(name="far", server="https://127.0.0.1:2", kubeconfig=NOWHERE)
+    Project.objects.filter(pk=cast.team_b.pk).update(cluster=far)
+    Department.objects.update(gpu_quota=8, gpu_limit=12)
+    for project, cluster in ((cast.team_a, cast.cluster), (cast.team_b, far)):
+        touch_workload(a_workload(project, gpus_allocated=Decimal(8)), cluster=cluster)
+    sight = ViewerScope(cast.alice)
+    [row] = quotas.list_departments(sight, quotas.load_gpu_usage(sight))
+    assert row.bar.words == "16 GPUs allocated of a quota of 16, at most 24"
+    assert quotas.rank_departments(sight, quotas.load_gpu_usage(sight)).rows == [row]
+    Project.objects.filter(pk=cast.team_b.pk).update(deleted_at=datetime.now(UTC))
+    [row] = quotas.list_departments(sight, quotas.load_gpu_usage(sight))
+    assert row.bar.words == "8 GPUs allocated of a quota of 8, at most 12"
 
 
 def _assert_same_ranking(

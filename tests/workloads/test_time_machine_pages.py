@@ -13,12 +13,13 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from clusters.models import Cluster
-from projects.models import AccessRule, CustomRole, User
+from projects.models import AccessRule, CustomRole, Department, Project, User
 from tests.cast import NOWHERE, Cast
 from tests.workloads.ledger_rows import build_moment
 from tests.workloads.past_rows import Record, a_node, a_running_workload, a_waiting_workload
-from tests.workloads.table_rows import a_workload, an_event, touch_workload
+from tests.workloads.table_rows import a_pod, a_workload, an_event, touch_workload
 from workloads.models import StateBlock, Workload
+from workloads.views.time_machine import MOST_SHOWN
 
 ReadPage = Callable[..., str]
 
@@ -122,6 +123,19 @@ def test_clusters_that_one_may_not_see_are_not_counted(
     assert "Another project: 2 workloads that you may not see held 43 GPUs." in whole
 
 
+def test_a_departments_quota_held_on_each_cluster(
+    cast: Cast, record: Record, read_page: ReadPage
+) -> None:
+    far = Cluster.objects.create(name="far", server="https://127.0.0.1:2", kubeconfig=NOWHERE)
+    Project.objects.filter(pk=cast.team_b.pk).update(cluster=far)
+    Department.objects.update(gpu_quota=8, gpu_limit=12)
+    for project, cluster in ((cast.team_a, cast.cluster), (cast.team_b, far)):
+        touch_workload(a_running_workload(project, "run", 8, "node-1"), cluster=cluster)
+    record(0)
+    page = read_page(cast.alice, build_address(0))
+    assert "16 GPUs allocated of a quota of 16, at most 24" in page
+
+
 def test_a_project_is_not_looked_at_without_its_workloads(
     past: Workload, cast: Cast, read_page: ReadPage
 ) -> None:
@@ -209,6 +223,39 @@ def test_a_node_is_shown_alone(past: Workload, cast: Cast, read_page: ReadPage) 
     assert "train1 8" in text
     assert "node-2" not in text
     assert "Waited" not in text
+
+
+@pytest.mark.parametrize("status", ["Running", "Initializing"])
+def test_what_others_held_of_a_node_is_what_its_picture_says(
+    cast: Cast, record: Record, read_page: ReadPage, status: str
+) -> None:
+    for name in ("node-1", "node-2"):
+        a_node(cast.cluster, name)
+    hidden = a_running_workload(cast.team_b, "secret", 2, "node-1")
+    a_pod(hidden, index=1, node="node-2", gpus=Decimal(6), is_ready=True)
+    touch_workload(
+        hidden, status=status, gpus_allocated=Decimal(8), gpus_requested=Decimal(8), running_pods=2
+    )
+    record(0)
+    text = get_text(read_page(cast.bob, build_address(0, f"&node={cast.cluster.pk}/node-1")))
+    assert "Another project: 1 workload that you may not see held 2 GPUs." in text
+    assert "another project 2" in text
+
+
+def test_of_one_it_is_said_in_the_singular(cast: Cast, record: Record, read_page: ReadPage) -> None:
+    for number in range(MOST_SHOWN + 1):
+        a_node(cast.cluster, f"node-{number:02}", gpus=1)
+    workload = a_running_workload(cast.team_a, "wide", 1, "node-00")
+    for number in range(1, 5):
+        a_pod(workload, index=number, node=f"node-{number:02}", is_ready=True)
+    record(0)
+    page = read_page(cast.alice, build_address(0, f"&workload={workload.pk}"))
+    text = get_text(page)
+    assert "1 of 1 pods ran, with 1 GPU." in text
+    assert "On node-00, node-01, node-02, node-03 and 1 more node" in text
+    assert 'aria-label="node-00: 1 GPU: wide 1"' in page
+    whole = get_text(read_page(cast.alice, build_address(0)))
+    assert "And 1 more node; the page of that one shows it at a moment." in whole
 
 
 def test_what_starts_on_a_node_was_there(cast: Cast, record: Record, read_page: ReadPage) -> None:

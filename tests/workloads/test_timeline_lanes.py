@@ -399,6 +399,42 @@ def test_a_group_says_what_its_ranks_do_together() -> None:
     assert [each.share for each in lane.segments] == [1, 1, 1, 0.5]
 
 
+def list_groups(pods: list[PodFact]) -> list[Lane]:
+    timeline = build_timeline(build_facts(pods=pods, attempt=2))
+    return [each for each in timeline.lanes if each.kind is LaneKind.GROUP]
+
+
+def test_of_one_it_is_said_in_the_singular() -> None:
+    pods = build_wide(49)
+    pods[1] = build_pod(1, ended_at=80.0, outcome=Outcome.REMOVED)
+    assert list_groups(pods)[0].segments[-1].text == "3 run, 1 is not there."
+    pods[2] = build_pod(2, started_at=None, running_at=None)
+    assert list_groups(pods)[0].segments[-1].text == "2 run, 1 waits for a node, 1 is not there."
+    # After the first, eleven lanes have three ranks each, and one has the last.
+    alone = list_groups(build_wide(35))[-1]
+    assert (alone.title, alone.note) == ("Rank 34", "")
+    assert [each.text for each in alone.segments] == [
+        "It waits for a node.",
+        "It starts.",
+        "It runs.",
+    ]
+
+
+def test_a_group_counts_the_ends_of_all_attempts() -> None:
+    """Of three ranks six pods may fail at nearly the same time."""
+    pods = [
+        build_pod(rank, attempt=attempt, ended_at=40.0 + attempt, outcome=Outcome.FAILED)
+        for rank in range(49)
+        for attempt in (1, 2)
+    ]
+    texts = {mark.text for lane in list_groups(pods) for mark in lane.marks}
+    assert texts == {"6 pods failed, the first at this moment."}
+    pods = [build_pod(rank, ended_at=50.0, outcome=Outcome.TAKEN) for rank in range(17)]
+    pods += [build_pod(rank) for rank in range(17, 49)]
+    marks = [mark for lane in list_groups(pods) for mark in lane.marks]
+    assert [each.text for each in marks] == ["1 pod was taken away."]
+
+
 def test_chosen_ranks_alone_have_lanes() -> None:
     facts = build_facts(pods=build_wide(200))
     chosen = build_timeline(facts, RankChoice(((5, 6), (150, 150))))

@@ -80,7 +80,7 @@ def _lower_minimum(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
     least = 1 + int(spec.has_master)
     for key, minimum in (("minimum-half", elastic.min_pods // 2), ("minimum-least", least)):
         if least <= minimum < elastic.min_pods and (key == "minimum-least" or minimum > least):
-            title = f"With {minimum} pods at least instead of {elastic.min_pods}"
+            title = f"With {_count_nouns(minimum, 'pod')} at least instead of {elastic.min_pods:,}"
             yield SpecChange(key, title, replace(spec, elastic=replace(elastic, min_pods=minimum)))
 
 

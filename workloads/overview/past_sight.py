@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from django.db.models import Count
+
 from clusters.models import Cluster
 from projects.models import Department, Project, User
 from projects.permissions import Entity
@@ -21,6 +23,8 @@ class PastSight:
     """Projects whose workloads are visible, of those that still exist."""
     quotas: Mapping[int, str]
     departments: Mapping[int, str]
+    cluster_counts: Mapping[int, int]
+    """On how many clusters each department has projects today; then is not recorded."""
     clusters: Mapping[bytes, str]
     """Clusters whose nodes are shown: the first of the visible ones."""
     cluster_ids: frozenset[bytes] | None
@@ -32,17 +36,19 @@ class PastSight:
 
 
 def load_sight(user: User) -> PastSight:
-    """Load what the user may see. Three queries, and those of the rights."""
+    """Load what the user may see. Four queries, and those of the rights."""
     workloads = list_visible_project_ids(user)
     quotas = user.rights.project_ids(view_permission(Entity.PROJECTS))
     projects = dict(Project.objects.there().order_by("name").values_list("pk", "name"))
     departments = Department.objects.visible_to(user).order_by("name").values_list("pk", "name")
+    counts = Project.objects.there().order_by().values_list("department")
     clusters = list(Cluster.objects.visible_to(user).order_by("name").values_list("pk", "name"))
     sees_every_cluster = user.rights.permitted_scopes(view_permission(Entity.CLUSTERS)).tenant
     return PastSight(
         _choose(projects, workloads),
         _choose(projects, quotas),
         dict(departments),
+        dict(counts.annotate(Count("cluster", distinct=True))),
         {pk.bytes: name for pk, name in clusters[:MOST_CLUSTERS]},
         None if sees_every_cluster else frozenset(pk.bytes for pk, _ in clusters),
     )

@@ -12,15 +12,16 @@ from datetime import datetime
 from decimal import Decimal
 from operator import attrgetter
 
+from projects.department_sums import multiply_bound
 from workloads.diagnosis import QueuePosition
 from workloads.overview.bars import BAR_WIDTH
 from workloads.overview.past_sight import PastSight
 from workloads.overview.quotas import QuotaRow
+from workloads.quantities import format_count
 from workloads.queries.past_states import to_datetime
 from workloads.states import ACTIVE, UP, Status
 from workloads.time_machine import (
     PastNode,
-    PastQuota,
     PastWorkload,
     Placement,
     QueuePlace,
@@ -131,7 +132,7 @@ class NodePicture:
     def words(self) -> str:
         """All of it in words."""
         parts = [f"{each.label} {_format(each.gpus)}" for each in self.parts]
-        return f"{_format(self.gpus)} GPUs: {', '.join(parts)}" if parts else "no GPUs"
+        return f"{format_count(self.gpus, 'GPU')}: {', '.join(parts)}" if parts else "no GPUs"
 
     @property
     def marks(self) -> Sequence[int]:
@@ -169,11 +170,12 @@ def build_past_view(state: State, sight: PastSight, focus: PastFocus, most: int)
     # On a node whoever has pods there was there, started or not.
     waiting = [each for each in concerned if each.status in _WAITING and focus.node is None]
     running = [each for each in concerned if each.status not in _WAITING or focus.node is not None]
+    there = None if focus.node is None else by_node.get(focus.node, [])
     nodes = _choose_nodes(state, sight, focus, by_node)
     projects, others = _build_projects(state, sight, focus)
     return PastView(
         waiting=_build_rows(waiting, sight, state, most, _since_key),
-        running=_build_rows(running, sight, state, most, _size_key),
+        running=_build_rows(running, sight, state, most, _size_key, there),
         nodes=[_build_node(each, sight, state, by_node) for each in nodes[:most]],
         more_nodes=max(0, len(nodes) - most),
         projects=projects[:most],
@@ -216,17 +218,27 @@ def _build_rows(
     state: State,
     most: int,
     key: Callable[[PastWorkload], tuple[object, ...]],
+    there: Sequence[Placement] | None = None,
 ) -> PastRows:
-    """Return the first of the visible workloads by a key, and the sum of the others."""
+    """Return the first of the visible workloads by a key, and the sum of the others.
+
+    Of a node that is looked at, `there` are its placements: the others count with what they held
+    of it, as in its picture.
+    """
     visible = [each for each in workloads if each.project in sight.projects]
     hidden = [
         each
         for each in workloads
         if each.project not in sight.projects and sight.counts_cluster(each.cluster)
     ]
-    gpus = sum(
-        each.gpus_requested if each.status in _WAITING else each.gpus_allocated for each in hidden
-    )
+    if there is None:
+        gpus = sum(
+            each.gpus_requested if each.status in _WAITING else each.gpus_allocated
+            for each in hidden
+        )
+    else:
+        hidden_ids = {each.id for each in hidden}
+        gpus = sum(placed.gpus for placed in there if placed.workload in hidden_ids)
     first_workloads = heapq.nsmallest(most, visible, key=key)
     places = list_places(state.workloads.values(), QUEUED, first_workloads)
     nodes: dict[bytes, list[str]] = {each.id: [] for each in first_workloads}
@@ -374,7 +386,9 @@ def _build_projects(
         return [], Decimal(0)
     allocated = _sum_allocated(state)
     rows = [
-        _build_quota(each, sight.quotas[each.id], allocated.get(each.id, 0), each.quota)
+        _build_quota(
+            each.id, sight.quotas[each.id], allocated.get(each.id, 0), each.quota, each.limit
+        )
         for each in state.quotas.values()
         if each.owner == QuotaOwner.PROJECT
         and each.id in sight.quotas
@@ -403,12 +417,13 @@ def _build_departments(state: State, sight: PastSight) -> list[QuotaRow]:
     for each in state.quotas.values():
         if each.owner != QuotaOwner.DEPARTMENT or each.id not in sight.departments:
             continue
-        quota = each.quota
+        clusters = sight.cluster_counts.get(each.id, 1)
+        quota = multiply_bound(each.quota, clusters)
         if quota is None and None not in quotas[each.id]:
             quota = sum(amount or 0 for amount in quotas[each.id])
-        rows.append(
-            _build_quota(each, sight.departments[each.id], department_totals[each.id], quota)
-        )
+        limit = multiply_bound(each.limit, clusters)
+        name, allocated_there = sight.departments[each.id], department_totals[each.id]
+        rows.append(_build_quota(each.id, name, allocated_there, quota, limit))
     return _rank(rows)
 
 
@@ -419,13 +434,15 @@ def _sum_allocated(state: State) -> Mapping[int, int]:
     return allocated
 
 
-def _build_quota(each: PastQuota, name: str, allocated: int, quota: int | None) -> QuotaRow:
+def _build_quota(
+    id: int, name: str, allocated: int, quota: int | None, limit: int | None
+) -> QuotaRow:
     return QuotaRow(
-        each.id,
+        id,
         name,
         to_gpus(allocated),
         None if quota is None else to_gpus(quota),
-        None if each.limit is None else to_gpus(each.limit),
+        None if limit is None else to_gpus(limit),
     )
 
 

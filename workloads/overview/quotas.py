@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from django.db.models import Count, Exists, Model, OuterRef, Q, QuerySet, Sum
 
+from projects.department_sums import multiply_bound
 from projects.models import Department, Project
 from workloads.models import Workload
 from workloads.overview.bars import Bar, build_bar
@@ -148,7 +149,7 @@ def list_projects(scope: ViewerScope, usage: GpuUsage) -> Sequence[QuotaRow]:
 def rank_departments(scope: ViewerScope, usage: GpuUsage) -> QuotaRanking:
     """Return the visible departments among which the highest and lowest ratios are.
 
-    Five queries. The quota is their own, or the sum of their projects'.
+    Five queries. The quota is their own, on each of their clusters, or the sum of their projects'.
     """
     rows = scope.department_rows()
     projects = Project.objects.there().filter(department=OuterRef("pk"))
@@ -198,7 +199,7 @@ def _build_empty_rows(rows: "QuerySet[Project]") -> Sequence[QuotaRow]:
 
 
 def _build_department_ranking(rows: "QuerySet[Department]", usage: GpuUsage) -> QuotaRanking:
-    """Rank these departments by their own quotas, or the sums of their projects'.
+    """Rank these departments by their own quotas on all clusters, or the sums of their projects'.
 
     Two queries.
     """
@@ -209,17 +210,22 @@ def _build_department_ranking(rows: "QuerySet[Department]", usage: GpuUsage) -> 
         .values_list("department_id")
     )
     added = projects.annotate(
-        quota=Sum("gpu_quota"), unlimited=Count("id", filter=Q(gpu_quota=None))
+        quota=Sum("gpu_quota"),
+        unlimited=Count("id", filter=Q(gpu_quota=None)),
+        clusters=Count("cluster", distinct=True),
     )
-    sums = {key: None if unlimited else quota for key, quota, unlimited in added}
+    sums = {key: None if unlimited else quota for key, quota, unlimited, _ in added}
+    cluster_counts = {key: clusters for key, _, _, clusters in added}
     return _rank_rows(
         [
             QuotaRow(
                 pk,
                 name,
                 usage.departments.get(pk, _ZERO),
-                sums.get(pk, _ZERO) if own_quota is None else own_quota,
-                limit,
+                sums.get(pk, _ZERO)
+                if own_quota is None
+                else multiply_bound(own_quota, cluster_counts.get(pk, 1)),
+                multiply_bound(limit, cluster_counts.get(pk, 1)),
             )
             for pk, name, own_quota, limit in rows.values_list(
                 "pk", "name", "gpu_quota", "gpu_limit"

@@ -13,6 +13,7 @@ from typing import Any
 from django.db.models import F, Max, QuerySet, Sum
 
 from console.chunks import split_chunks
+from projects.models import User
 from workloads.ledger import (
     ALLOCATED,
     AMOUNT_NAMES,
@@ -77,7 +78,7 @@ class LedgerGroup:
     project_name: str = ""
     user: str = ""
     is_there: bool = False
-    """Whether it has a page: a project or a workload that is gone has none."""
+    """Whether it has a page; of a workload that is known once `mark_visible_workloads` ran."""
 
 
 def filter_month(entries: Entries, month: Month) -> Entries:
@@ -105,11 +106,12 @@ def load_groups(
     limit: int | None = None,
     has_costs: bool = True,
 ) -> list[LedgerGroup]:
-    """Load groups in an order, from an offset on. Three queries at most, and few rows of each."""
+    """Load groups in an order, from an offset on. Two queries at most, and few rows of each."""
     rows = _order_groups(entries, grouping, sort)
     end = None if limit is None else offset + limit
     groups = [_build_group(row, grouping) for row in rows[offset:end]]
-    _complete_groups(entries, grouping, groups, has_costs=has_costs)
+    if has_costs:
+        _add_costs(entries, grouping, groups)
     return groups
 
 
@@ -122,10 +124,10 @@ def iterate_groups(
     for row in rows:
         chunk.append(_build_group(row, grouping))
         if len(chunk) == BATCH_SIZE:
-            _complete_groups(entries, grouping, chunk, has_costs=True)
+            _add_costs(entries, grouping, chunk)
             yield from chunk
             chunk = []
-    _complete_groups(entries, grouping, chunk, has_costs=True)
+    _add_costs(entries, grouping, chunk)
     yield from chunk
 
 
@@ -133,6 +135,15 @@ def load_first_month(entries: Entries) -> Month | None:
     """Return the month of the oldest entry; None where there is none. One query."""
     day = entries.order_by("day").values_list("day", flat=True).first()
     return None if day is None else Month(day.year, day.month)
+
+
+def mark_visible_workloads(groups: Sequence[LedgerGroup], user: User) -> None:
+    """Mark the workloads whose page a user may open. One query."""
+    keys = [group.key for group in groups]
+    visible = Workload.objects.visible_to(user).filter(pk__in=keys).order_by()
+    visible_keys = set(visible.values_list("pk", flat=True))
+    for group in groups:
+        group.is_there = group.key in visible_keys
 
 
 def _sum_amounts() -> dict[str, Any]:
@@ -187,21 +198,14 @@ def _build_group(row: Mapping[str, Any], grouping: Grouping) -> LedgerGroup:
     return group
 
 
-def _complete_groups(
-    entries: Entries, grouping: Grouping, groups: Sequence[LedgerGroup], *, has_costs: bool
-) -> None:
-    """Add what groups cost, and which workloads there still are. Two queries for each batch."""
+def _add_costs(entries: Entries, grouping: Grouping, groups: Sequence[LedgerGroup]) -> None:
+    """Add what groups cost. One query for each batch."""
     key = _FIELDS[grouping].key
     for chunk in split_chunks(groups, BATCH_SIZE):
+        prices: dict[Any, list[PriceGroup]] = defaultdict(list)
         keys = [group.key for group in chunk]
-        if has_costs:
-            prices: dict[Any, list[PriceGroup]] = defaultdict(list)
-            rows = entries.filter(**{f"{key}__in": keys}).order_by().values(key, *_PRICE)
-            for row in rows.annotate(**_sum_amounts()):
-                prices[row[key]].append(_read_price_group(row))
-            for group in chunk:
-                group.costs = sum_costs(prices[group.key])
-        if grouping is Grouping.WORKLOAD:
-            existing_keys = set(Workload.objects.filter(pk__in=keys).values_list("pk", flat=True))
-            for group in chunk:
-                group.is_there = group.key in existing_keys
+        rows = entries.filter(**{f"{key}__in": keys}).order_by().values(key, *_PRICE)
+        for row in rows.annotate(**_sum_amounts()):
+            prices[row[key]].append(_read_price_group(row))
+        for group in chunk:
+            group.costs = sum_costs(prices[group.key])

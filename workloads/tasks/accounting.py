@@ -14,7 +14,7 @@ from time import monotonic
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from clusters.models import Cluster
@@ -68,10 +68,14 @@ def account_gpu_hours() -> None:
     with claim_task("ledger", "all") as is_claimed:
         if is_claimed:
             now, deadline = timezone.now(), monotonic() + MOST_SECONDS
+            counted_until = LedgerBookmark.objects.filter(cluster=OuterRef("pk")).values("until")
             clusters = Cluster.objects.filter(
                 Q(removed_at=None) | Q(removed_at__gt=now - REMOVED_FOR)
-            )
-            for cluster in clusters.only(*_CLUSTER_FIELDS).order_by("pk"):
+            ).annotate(counted_until=Subquery(counted_until))
+            # Those that have least to add come first: one that catches up after an outage may take
+            # all of the time, and the counters of what waits for data soon tell of later minutes.
+            newest_first = F("counted_until").desc(nulls_first=True)
+            for cluster in clusters.only(*_CLUSTER_FIELDS).order_by(newest_first, "pk"):
                 try:
                     _account_cluster(cluster, now, deadline)
                 except Exception:
@@ -123,7 +127,11 @@ def _open_bookmark(cluster: Cluster, now: datetime) -> LedgerBookmark:
         defaults={"until": _floor_minute(now - get_lag()), "looked_at": now},
     )
     is_silent = cluster.unreachable_since is not None or not cluster.is_enabled
-    if (is_silent and cluster.removed_at is None) or now - bookmark.looked_at > PAUSE:
+    held_until = bookmark.held_until
+    # One that ends later than any that begins now is of before the clock was set back.
+    is_of_false_time = held_until is not None and held_until > now + get_lag()
+    has_paused = now - bookmark.looked_at > PAUSE
+    if (is_silent and cluster.removed_at is None) or has_paused or is_of_false_time:
         bookmark.held_until = now + get_lag()
     bookmark.looked_at = now
     bookmark.save(update_fields=["looked_at", "held_until"])

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
+from workloads.quantities import format_count
 from workloads.timeline.facts import Outcome, TimelineFacts
 from workloads.timeline.lanes import Lane, LaneKind, Mark, Segment
 from workloads.timeline.looks import MarkKind, Tint
@@ -11,6 +12,16 @@ from workloads.timeline.pod_lanes import STATES, Position, count_unplaced_restar
 COLUMNS = 32
 """Spans of a group that can be told apart."""
 Counts = Counter[Tint]
+_STATE_VERBS = {
+    Tint.GREEN: ("runs", "run"),
+    Tint.CYAN: ("starts", "start"),
+    Tint.ORANGE: ("waits for a node", "wait for a node"),
+}
+_END_VERBS = {
+    MarkKind.FAILED: ("failed", "failed"),
+    MarkKind.TAKEN: ("was taken away", "were taken away"),
+}
+"""What is said of one, and of several."""
 
 
 def choose_alone(
@@ -59,12 +70,15 @@ def _build_group(positions: Sequence[Position], begin: float, end: float) -> Lan
     ranks = [each.rank for each in positions if each.rank is not None]
     first, last = (ranks[0], ranks[-1]) if len(ranks) == len(positions) else (None, None)
     restarts = count_unplaced_restarts(pods)
-    note = f"{len(positions):,} together" + (f", {restarts:,} restarts" if restarts else "")
+    notes = (
+        f"{len(positions):,} together" if len(positions) > 1 else "",
+        format_count(restarts, "restart") if restarts else "",
+    )
     return Lane(
         f"group-{positions[0].key}",
         LaneKind.GROUP,
         _name_group(positions, first, last),
-        note,
+        ", ".join(filter(None, notes)),
         list(_list_segments(positions, begin, end)),
         list(_list_marks(positions, begin, end)),
         first_rank=first,
@@ -145,16 +159,22 @@ def _merge_columns(
 
 
 def _describe_counts(counts: Counts, total: int) -> str:
-    words = {Tint.GREEN: "run", Tint.CYAN: "start", Tint.ORANGE: "wait for a node"}
+    if total == 1:
+        return next(f"It {verb}." for look, (verb, _) in _STATE_VERBS.items() if counts[look])
     parts = [
-        f"{'all ' if counts[look] == total else ''}{counts[look]:,} {words[look]}"
-        for look in words
+        f"{'all ' if counts[look] == total else ''}{_describe_count(counts[look], *verbs)}"
+        for look, verbs in _STATE_VERBS.items()
         if counts[look]
     ]
-    present = sum(counts.values())
-    absence = f", {total - present:,} are not there" if present < total else ""
+    absent = total - sum(counts.values())
+    absence = f", {_describe_count(absent, 'is', 'are')} not there" if absent > 0 else ""
     text = ", ".join(parts)
     return f"{text[:1].upper()}{text[1:]}{absence}."
+
+
+def _describe_count(number: int, one: str, several: str) -> str:
+    """Return a number with its verb: "1 runs", "1,200 run"."""
+    return f"{number:,} {one if number == 1 else several}"
 
 
 def _list_marks(positions: Sequence[Position], begin: float, end: float) -> Iterator[Mark]:
@@ -168,6 +188,10 @@ def _list_marks(positions: Sequence[Position], begin: float, end: float) -> Iter
                 column = int((pod.ended_at - begin) / width)
                 ends.setdefault((column, kinds[pod.outcome]), []).append(pod.ended_at)
     for (_, kind), moments in sorted(ends.items()):
-        word = "failed" if kind is MarkKind.FAILED else "taken away"
-        count = f"{len(moments):,} of {len(positions):,} pods"
-        yield Mark(min(moments), kind, f"{count} {word}, the first at this moment.")
+        one, several = _END_VERBS[kind]
+        text = (
+            f"1 pod {one}."
+            if len(moments) == 1
+            else f"{len(moments):,} pods {several}, the first at this moment."
+        )
+        yield Mark(min(moments), kind, text)

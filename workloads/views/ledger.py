@@ -116,6 +116,8 @@ def _build_listing(
     offset = min(parse_number(request.GET.get("cursor", "")) or 0, MOST_OFFSET)
     size = pagination.PAGE_SIZE
     groups = ledger.load_groups(rows, grouping, sort=sort, offset=offset, limit=size + 1)
+    if grouping is Grouping.WORKLOAD:
+        ledger.mark_visible_workloads(groups, request.user)
     table = build_table(grouping, total)
     column_names = {name for each in request.GET.getlist("column") for name in each.split(",")}
     columns = [
