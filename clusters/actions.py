@@ -22,7 +22,7 @@ from projects.access import require
 from projects.audit import Event
 from projects.models import Project, User
 from projects.permissions import Entity, Verb
-from projects.scopes import cluster_scope
+from projects.scopes import cluster_scope, project_scope
 
 CREDENTIAL_FIELDS = {
     ConnectionWay.KUBECONFIG: "kubeconfig",
@@ -262,7 +262,8 @@ def remove(cluster: Cluster, user: User, *, force: bool = False) -> None:
     """Remove a cluster and its credentials. Nothing is asked of the cluster.
 
     Raises Clash while anything depends on it, unless `force`: then that ends here, and goes on in
-    the cluster (see `ClusterDependents.forced_effects`).
+    the cluster (see `ClusterDependents.forced_effects`). Raises NotAllowed for a user who may not
+    delete its projects.
     """
     with transaction.atomic():
         if not Cluster.objects.there().select_for_update().filter(pk=cluster.pk).exists():
@@ -275,6 +276,9 @@ def remove(cluster: Cluster, user: User, *, force: bool = False) -> None:
                 f"the same, force it. {dependents.forced_effects}"
             )
             raise Clash(text, field="force")
+        # Before anything ends: refused in the midst, it would stay disabled, without its workloads.
+        for project in Project.objects.there().filter(cluster=cluster):
+            require(user, Verb.DELETE, Entity.PROJECTS, project_scope(project))
         # Disabled and committed first: a new project locks the row and finds it disabled, and
         # nothing is launched there, so nothing is added to what is deleted below.
         Cluster.objects.filter(pk=cluster.pk).update(is_enabled=False, disabled_at=timezone.now())

@@ -1,6 +1,7 @@
 """Forms kept as they were typed: shown without being judged, and with repeating rows."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -117,10 +118,11 @@ class FormRows(Generic[Row]):
         """Why nothing of it can be changed; "" where it can."""
         self.policy_note = ""
         """What policies want of it."""
-        pattern = re.compile(rf"{re.escape(name)}-([0-9]{{1,5}})-")
-        self._numbers = sorted({int(match[1]) for key in data if (match := pattern.match(key))})
+        rows_by_number = _group_rows(name, data)
+        self._numbers = sorted(rows_by_number)
         self.all = [
-            row(data, prefix=f"{name}-{number}", quiet=quiet) for number in self._numbers[:MAX_ROWS]
+            row(rows_by_number[number], prefix=f"{name}-{number}", quiet=quiet)
+            for number in self._numbers[:MAX_ROWS]
         ]
         if len(self._numbers) > MAX_ROWS:
             self._errors.append(f"There can be at most {MAX_ROWS} rows; take some away.")
@@ -162,6 +164,19 @@ class FormRows(Generic[Row]):
     @property
     def has_errors(self) -> bool:
         return bool(self._errors) or any(row.has_errors for row in self.filled_rows)
+
+
+def _group_rows(name: str, data: TypedValues) -> Mapping[int, TypedValues]:
+    """Return the values of each row of this name, by its number.
+
+    With the values of all rows for each of them, the work would grow by the square of their number.
+    """
+    pattern = re.compile(rf"{re.escape(name)}-([0-9]{{1,5}})-")
+    rows: defaultdict[int, TypedValues] = defaultdict(dict)
+    for key, values in data.items():
+        if match := pattern.match(key):
+            rows[int(match[1])][key] = values
+    return rows
 
 
 def add_row(data: TypedValues, rows: FormRows[Any]) -> TypedValues:

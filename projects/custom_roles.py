@@ -19,15 +19,19 @@ from projects.scopes import TENANT
 
 MAX_NAMED = 5
 """Access rules that a refusal names."""
+_BAD_NAME = (
+    "Give the role a name of visible characters: people read it where it says who may do what."
+)
 
 
 def create(name: str, description: str, permissions: Iterable[str], *, by: User) -> CustomRole:
     """Create a custom role.
 
     Raises NotAllowed where `by` may not, or where the role permits what they may not; Clash for a
-    name that is taken.
+    name that is taken, and UserError for one that cannot be read.
     """
     access.require(by, Verb.CREATE, Entity.ROLES, TENANT)
+    name = _clean_name(name)
     role = CustomRole(
         name=name,
         description=description,
@@ -61,6 +65,7 @@ def edit(
     ChangedMeanwhile where the role has another version by now.
     """
     access.require(by, Verb.EDIT, Entity.ROLES, TENANT)
+    name = _clean_name(name)
     try:
         with transaction.atomic():
             role = get_object_or_404(CustomRole.objects.select_for_update(), pk=pk)
@@ -134,6 +139,17 @@ def normalize_permissions(permissions: Iterable[str]) -> Sequence[str]:
             field="permissions",
         )
     return [str(each) for each in sorted(normalized)]
+
+
+def _clean_name(name: str) -> str:
+    """Return a role's name with single spaces. Raises UserError for one that cannot be read.
+
+    With what is not seen in it, it could pass for another role.
+    """
+    cleaned = " ".join(name.split())
+    if not cleaned or not cleaned.isprintable():
+        raise UserError(_BAD_NAME, field="name")
+    return cleaned
 
 
 def _check_role(role: CustomRole, by: User) -> None:

@@ -1,6 +1,8 @@
 """The pages on which administrators add, try, change, check, disable and remove clusters."""
 
 import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.contrib import messages
 from django.db import transaction
@@ -15,11 +17,13 @@ from clusters import actions, cluster_twins, connection_trial
 from clusters.cluster_forms import STORED_WAY, ClusterChangeForm, ClusterForm
 from clusters.connection_trial import ConnectionTrial
 from clusters.models import Cluster
+from console import edit_conflicts
 from console.errors import UserError
 from console.http import redirect_with_message
 from console.questions import Question, render_question
 from projects import access
 from projects.http import Request
+from projects.last_changes import find_last_change
 from projects.models import User
 from projects.permissions import Entity, Verb
 from projects.scopes import cluster_scope
@@ -62,6 +66,8 @@ def cluster_new(request: Request) -> HttpResponse:
 def cluster_edit(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Change the name, the credentials or the Prometheus of a cluster. Stored credentials are shown
     to nobody.
+
+    The second of two editors is shown what the first changed.
     """
     access.require(request.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
     cluster = _get_cluster(pk)
@@ -82,7 +88,10 @@ def cluster_edit(request: Request, pk: uuid.UUID) -> HttpResponse:
         try:
             # All of it, or nothing: one of the changes may be refused.
             with transaction.atomic():
+                _lock_unchanged(request, cluster)
                 _apply_form(cluster, form, request.user)
+        except edit_conflicts.ChangedMeanwhile:
+            return _render_form(request, form, _get_cluster(pk), is_late=True)
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
             # What was changed of it before the refusal is not stored.
@@ -160,6 +169,32 @@ def _get_cluster(pk: uuid.UUID) -> Cluster:
     return cluster
 
 
+def _lock_unchanged(request: Request, cluster: Cluster) -> None:
+    """Lock the row of a cluster that was loaded before.
+
+    Raises ChangedMeanwhile where it is not any more what the sent form started from. It has no
+    version, so its values are compared.
+    """
+    start = edit_conflicts.parse_start(request.POST.get(edit_conflicts.START_FIELD, ""))
+    values = _list_values(cluster) if start is None else start.values
+    rows = Cluster.objects.there().defer("kubeconfig").select_for_update(no_key=True)
+    if edit_conflicts.find_differences(
+        values, _list_values(get_object_or_404(rows, pk=cluster.pk))
+    ):
+        raise edit_conflicts.ChangedMeanwhile(0, f"Cluster {cluster.name}")
+
+
+def _list_values(cluster: Cluster) -> Mapping[str, Sequence[str]]:
+    """Return what the form shows of the cluster, as it would be typed."""
+    values = {
+        "name": cluster.name,
+        "prometheus_url": cluster.prometheus_url,
+        "prometheus_matcher": cluster.prometheus_matcher,
+        "prometheus_way": actions.find_sign_in_way(cluster),
+    }
+    return {name: [value] if value else [] for name, value in values.items()}
+
+
 def _apply_form(cluster: Cluster, form: ClusterChangeForm, user: User) -> None:
     if form.cleaned_data["name"] != cluster.name:
         actions.rename(cluster, form.cleaned_data["name"], user=user)
@@ -201,11 +236,31 @@ def _render_form(
     form: ClusterForm,
     cluster: Cluster | None,
     trial: ConnectionTrial | None = None,
+    *,
+    is_late: bool = False,
 ) -> HttpResponse:
-    context = {"form": form, "cluster": cluster, "trial": trial}
-    return render(
-        request,
-        "clusters/cluster_form.html",
-        context,
-        status=422 if form.errors and not trial else 200,
+    context: dict[str, Any] = {"form": form, "cluster": cluster, "trial": trial}
+    if cluster is not None:
+        context |= _build_conflict_context(request, form, cluster, is_late=is_late)
+    status = 422 if form.errors and not trial else 200
+    return render(request, "clusters/cluster_form.html", context, status=409 if is_late else status)
+
+
+def _build_conflict_context(
+    request: Request, form: ClusterForm, cluster: Cluster, *, is_late: bool
+) -> dict[str, Any]:
+    """Return the signed start of the form, and after a conflict what changed meanwhile."""
+    if request.method == "POST" and not is_late:
+        # Shown again for another reason: it still starts from what it started from.
+        return {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
+    if not is_late:
+        return edit_conflicts.build_conflict_context(0, _list_values(cluster))
+    changed_by, changed_at = find_last_change("cluster", cluster.pk)
+    return edit_conflicts.build_conflict_context(
+        0,
+        _list_values(cluster),
+        sent=request.POST,
+        form=form,
+        changed_by=changed_by,
+        changed_at=changed_at,
     )

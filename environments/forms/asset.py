@@ -89,7 +89,9 @@ class AssetForm(TypedForm):
         help_text="Who can see and use it.",
         error_messages={
             "required": "Choose who can use it.",
-            "invalid_choice": "Choose who can use it.",
+            "invalid_choice": (
+                "Choose who can use it: this scope is not there, or you may not do this in it."
+            ),
         },
     )
 

@@ -16,6 +16,7 @@ from projects.permissions import (
     PROJECT,
     SYSTEM,
     VIEWER,
+    Entity,
     Permission,
     Role,
     Verb,
@@ -80,12 +81,14 @@ _ROLE_KEYS = {number: key for key, number in ROLE_IDS.items()}
 
 def parse_permission(entity: str, action: str) -> Permission:
     """Parse a resourceType and an action, in our words or Run:ai's. Raises Invalid."""
-    try:
-        return Permission.parse(f"{_ENTITIES.get(entity, entity)}:{_VERBS[action]}")
-    except (KeyError, ValueError):
-        raise Invalid(
-            [("resourceType", f"There is no permission to {action[:40]} {entity[:40]}.")]
-        ) from None
+    problems, name = [], _ENTITIES.get(entity, entity)
+    if name not in set(Entity):
+        problems.append(("resourceType", f"resourceType must be one of {', '.join(Entity)}."))
+    if action not in _VERBS:
+        problems.append(("action", f"action must be one of {', '.join(ACTIONS.values())}."))
+    if problems:
+        raise Invalid(problems)
+    return Permission(Entity(name), _VERBS[action])
 
 
 def serialize_permissions(granted: frozenset[Permission]) -> list[dict[str, Any]]:

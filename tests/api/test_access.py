@@ -181,6 +181,23 @@ def test_the_caller_learns_what_they_may_and_where(cast: Cast) -> None:
     assert sum(len(each["actions"]) for each in permissions) == len(EVERYTHING)
 
 
+@pytest.mark.parametrize(
+    ("query", "fields"),
+    [
+        ("", ["resourceType"]),
+        ("?resourceType=moon", ["resourceType"]),
+        ("?resourceType=projects&action=fly", ["action"]),
+        ("?resourceType=moon&action=fly", ["resourceType", "action"]),
+    ],
+)
+def test_what_is_no_permission_is_told_at_its_field_with_what_there_is(
+    cast: Cast, query: str, fields: list[str]
+) -> None:
+    refusal = Caller(cast.bob)("GET", f"/authorization/permitted-scopes{query}", status=400)
+    assert [each["field"] for each in refusal["details"]] == fields
+    assert all("must be one of" in each["message"] for each in refusal["details"])
+
+
 def test_users_are_the_administrators_to_see_and_to_make(cast: Cast) -> None:
     alice = Caller(cast.alice)
     made = alice("POST", "/users", {"username": "carla", "email": "carla@example.com"}, 201)

@@ -3,6 +3,7 @@ judged before it is kept.
 """
 
 import json
+from html import unescape
 
 import pytest
 from django.db import connection
@@ -227,3 +228,39 @@ def test_programs_sign_it_in_as_well(client: Client, cast: Cast) -> None:
     assert patch(prometheusMatcher='cluster="a"} or up{x="') == 400
     cast.cluster.refresh_from_db()
     assert cast.cluster.prometheus_matcher == 'cluster="prod-1"'
+
+
+def test_the_second_of_two_editors_takes_nothing_of_the_first_away(
+    client: Client, cast: Cast
+) -> None:
+    path = f"/clusters/{cast.cluster.pk}/edit"
+    client.force_login(cast.alice)
+    opened = client.get(path).context["started_from"]
+    assert edit(client, cast, **TOKEN) == ""
+    renaming = {"name": "renamed", "way": "stored", "prometheus_url": "", "prometheus_way": "none"}
+    late = client.post(path, renaming | {"started_from": opened})
+    assert late.status_code == 409
+    words = unescape(late.content.decode())
+    assert "Not saved: it was changed meanwhile by alice" in words
+    assert SECURE in words
+    assert 'value="renamed"' in words
+    cast.cluster.refresh_from_db()
+    assert (cast.cluster.name, cast.cluster.prometheus_url) == ("here", SECURE)
+    assert load_sign_in(cast).token == "s3cret-t0ken"
+    # Who has read what changed saves over it.
+    again = client.post(path, renaming | {"started_from": late.context["started_from"]})
+    assert again.status_code == 302
+    assert load_address(cast) == ""
+
+
+def test_a_change_of_how_it_is_signed_in_to_is_not_taken_back_either(
+    client: Client, cast: Cast
+) -> None:
+    assert edit(client, cast) == ""
+    path = f"/clusters/{cast.cluster.pk}/edit"
+    opened = client.get(path).context["started_from"]
+    assert edit(client, cast, **TOKEN) == ""
+    assert "it was changed meanwhile" in edit(
+        client, cast, prometheus_way="none", started_from=opened
+    )
+    assert load_sign_in(cast).token == "s3cret-t0ken"

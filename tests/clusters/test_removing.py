@@ -16,7 +16,7 @@ from clusters import actions, connections, tasks
 from clusters.models import Cluster, Node, PrometheusSignIn
 from console.errors import Clash, UserError
 from environments.models import Credential, Policy
-from projects.models import AccessRule, AuditEntry, Project
+from projects.models import AccessRule, AuditEntry, CustomRole, Project
 from tests.cast import NOWHERE, Cast, a_spec
 from tests.clusters.scripted import ClusterScript, build_kubeconfig, serve_script
 from workloads import journal
@@ -157,6 +157,21 @@ def test_by_force_what_only_it_had_is_gone_and_every_deletion_is_told(
     expected_entries = [("credential", "key"), ("policy", "rules"), ("workload", "train1")]
     assert list(deletions.values_list("entity", "entity_name")) == expected_entries
     assert "hush" not in str(list(deletions.values_list("before", "after")))
+
+
+def test_who_may_not_delete_its_projects_ends_nothing_of_it(client: Client, cast: Cast) -> None:
+    keeper = CustomRole.objects.create(
+        name="Cluster keeper", permissions=["clusters:edit", "clusters:delete"]
+    )
+    cast.vera.access_rules.create(custom_role=keeper)
+    workload = running(cast)
+    client.force_login(cast.vera)
+    answer = client.post(f"/clusters/{cast.cluster.pk}/remove", {"force": cast.cluster.name})
+    assert answer.status_code == 403
+    assert "You may not delete projects in project team-a" in text_of(answer)
+    cast.cluster.refresh_from_db()
+    workload.refresh_from_db()
+    assert (cast.cluster.is_enabled, workload.status) == (True, Status.RUNNING)
 
 
 def test_a_removed_clusters_name_is_free(cast: Cast) -> None:

@@ -297,6 +297,19 @@ def test_a_list_is_narrowed_by_scope(cast: Cast) -> None:
     assert Api(alice)("get", f"{sample.api}?projectId=x")[0] == 400
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_scope_in_which_one_may_make_none_is_refused_as_one_that_is_not_there(
+    cast: Cast, is_there: bool
+) -> None:
+    meta = {"name": "mine", "scope": "project", "projectId": cast.team_b.pk if is_there else 10**6}
+    status, refusal = Api(cast.bob)(
+        "post", "/api/v1/asset/environment", {"meta": meta, "spec": {"image": "team/x"}}
+    )
+    text = "Choose who can use it: this scope is not there, or you may not do this in it."
+    assert status == 400
+    assert refusal["details"] == [{"field": "meta.scope", "message": text}]
+
+
 def test_scopes_given_together_all_count(cast: Cast) -> None:
     sample, alice = BY_NAME["environment"], cast.alice
     other = Department.objects.create(name="other")

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from console.edit_conflicts import sign_start
+from console.errors import Clash, UserError
 from projects import custom_roles, granting
 from projects.api.bodies import ROLE_IDS
 from projects.models import AuditEntry, CustomRole
@@ -92,6 +93,19 @@ def test_what_cannot_be_a_role_is_told(
     )
     assert (answer.status_code, CustomRole.objects.count()) == (422, 1)
     assert problem in answer.content.decode()
+
+
+@pytest.mark.parametrize("name", [" ", "x\ny\u200b", "\u202ereweiV", "Viewer\u200b"])
+def test_a_role_has_a_name_that_can_be_read(cast: Cast, name: str) -> None:
+    with pytest.raises(UserError, match="a name of visible characters") as refusal:
+        create_role(cast, name)
+    assert refusal.value.field == "name"
+
+
+@pytest.mark.parametrize("name", ["System administrator ", "System\u00a0 administrator"])
+def test_a_role_has_no_name_that_looks_like_a_predefined_one(cast: Cast, name: str) -> None:
+    with pytest.raises(Clash, match="There is a role System administrator already"):
+        create_role(cast, name)
 
 
 def test_a_copy_begins_with_what_the_other_permits(alice: Client, cast: Cast) -> None:

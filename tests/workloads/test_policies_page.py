@@ -12,8 +12,9 @@ from django.test.utils import CaptureQueriesContext
 
 from environments.kinds.policies import MAX_PER_SCOPE
 from environments.models import Policy
-from projects.models import AuditEntry, User
+from projects.models import AuditEntry, Project, User
 from tests.cast import Cast
+from workloads.views.policies import MOST_PROJECTS
 
 pytestmark = pytest.mark.django_db
 
@@ -218,6 +219,22 @@ def test_the_merged_table_of_a_project_that_one_may_not_see_is_not_there(cast: C
         "There is no project whose policies you may see."
         in client_of(stranger).get("/policies/effective").content.decode()
     )
+
+
+def test_the_merged_table_is_that_of_any_of_very_many_projects(cast: Cast) -> None:
+    Project.objects.bulk_create(
+        Project(
+            name=f"a-{n:03}",
+            department=cast.research,
+            cluster=cast.cluster,
+            namespace=f"a-{n}",
+            queue=f"a-{n}",
+        )
+        for n in range(MOST_PROJECTS)
+    )
+    answer = client_of(cast.alice).get(f"/policies/effective?project={cast.team_b.pk}")
+    assert answer.status_code == 200
+    assert f'<option value="{cast.team_b.pk}" selected>' in answer.content.decode()
 
 
 def test_the_merged_table_costs_as_many_queries_however_many_policies(cast: Cast) -> None:

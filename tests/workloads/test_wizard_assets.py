@@ -6,9 +6,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from environments.models import ComputeResource, DataSource, Environment, Template
+from environments.models import ComputeResource, DataSource, Environment, Policy, Template
 from tests.cast import Cast
-from tests.workloads.wizarding import Walk
+from tests.workloads.wizarding import Walk, form_of
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -65,6 +65,17 @@ def test_a_new_compute_resource_is_chosen(cast: Cast) -> None:
     made = ComputeResource.objects.get(name="fifth")
     assert str(made.gpu_portion) == "0.200"
     assert walk.draft.data["setup"]["compute_choice"] == [str(made.pk)]
+
+
+def test_what_policies_and_the_project_preset_stays_beside_the_new_asset(cast: Cast) -> None:
+    cast.team_a.default_preemptible = False
+    cast.team_a.save()
+    Policy.objects.create(name="fast", rules={"priority": {"default": "high"}})
+    walk = Walk(cast).send_start()
+    given = {"name": "mine", "image": "team/x", "scope": f"project:{cast.team_a.pk}"}
+    walk.client.post(asset_url(walk, "environment"), given, headers=HTMX)
+    typed = form_of(walk.see("setup").page)
+    assert (typed["priority"], typed["preemptibility"]) == (["high"], ["non-preemptible"])
 
 
 @pytest.mark.parametrize(

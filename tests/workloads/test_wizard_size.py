@@ -1,5 +1,7 @@
-"""The first step of the wizard for a user of 500 projects on 50 clusters: what it sends and loads
-is bounded, and any project is chosen by its name.
+"""The wizard at its bounds.
+
+The first step for a user of 500 projects on 50 clusters: what it sends and loads is bounded, and
+any project is chosen by its name. The second with lists as long as they may be.
 """
 
 import re
@@ -10,9 +12,16 @@ from django.test.utils import CaptureQueriesContext
 
 from clusters.capabilities import Capabilities
 from clusters.models import Cluster
+from console.typed_forms import FormRows, build_row_values
 from projects.models import Project
 from tests.cast import Cast
 from tests.workloads.wizarding import Walk
+from workloads.forms.pod_form import build_setup_values
+from workloads.forms.row_forms import VariableRow
+from workloads.forms.wizard_draft import WizardDraft
+from workloads.specs import EmptyDir, Environment, Pair, Setup, Variable
+from workloads.specs.problem_reports import MAX_LIST_ITEMS
+from workloads.specs.volume_problems import MAX_VOLUMES
 
 PROJECTS, CLUSTERS = 500, 50
 MOST_BYTES = 100 << 10
@@ -98,3 +107,24 @@ def test_nobody_launches_in_a_project_by_typing_its_name(cast: Cast, last: Proje
 def test_few_projects_are_options_still(cast: Cast) -> None:
     add_projects(cast, 20, 2)
     assert re.search(r'<select name="project"', Walk(cast, "alice").text)
+
+
+def test_lists_as_long_as_they_may_be_are_sent(cast: Cast) -> None:
+    variables = tuple(Variable(f"VARIABLE_{n}", str(n)) for n in range(MAX_LIST_ITEMS))
+    volumes = tuple(EmptyDir(path=f"/volume-{n}") for n in range(MAX_VOLUMES))
+    labels = tuple(Pair(f"label-{n}", str(n)) for n in range(MAX_LIST_ITEMS))
+    environment = Environment("team/train:1", variables=variables)
+    setup = Setup(environment, volumes=volumes, labels=labels)
+    walk = Walk(cast).send_start()
+    typed = build_setup_values(setup)
+    answer = walk.client.post(f"/workloads/new/{walk.draft.pk}/setup/typed", typed)
+    assert answer.status_code == 200, answer.content.decode()
+    assert WizardDraft(walk.draft.data, cast.bob).build_spec().setup == setup
+
+
+def test_a_row_of_a_form_has_no_values_of_other_rows() -> None:
+    typed = build_row_values("variables", [{"name": f"V{n}", "value": ""} for n in range(20)])
+    rows = FormRows("variables", VariableRow, typed)
+    assert [list(row.data) for row in rows.all] == [
+        [f"variables-{n}-name", f"variables-{n}-value"] for n in range(20)
+    ]

@@ -7,10 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import Invalid
-from projects import access
 from projects.api import schemas
-from projects.permissions import Entity, Verb
-from projects.scopes import project_scope
 from workloads import journal, workload_manifests
 from workloads.api.submissions import ArchitectureView, read_submission
 from workloads.api.workload_schemas import SUBMISSION
@@ -115,7 +112,6 @@ class PreflightView(ArchitectureView):
 def judge_request(view: ArchitectureView, request: Request) -> Judgement:
     """Judge the submission of a request; raises what submitting it would raise."""
     submission, project, _ = read_submission(request.data, view.architecture, view.user)
-    access.require(view.user, Verb.CREATE, Entity.WORKLOADS, project_scope(project))
     try:
         judgement = judge_submission(
             submission.build_spec(project), project, given_fields=submission.given_fields

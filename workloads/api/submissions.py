@@ -13,10 +13,13 @@ from rest_framework.response import Response
 
 from console.errors import Invalid
 from console.texts import parse_number
+from projects import access
 from projects.api import schemas
 from projects.api.base import ApiView, Samples
 from projects.api.idempotency import idempotent
 from projects.models import Project, User
+from projects.permissions import Entity, Verb
+from projects.scopes import project_scope
 from workloads import actions
 from workloads.api import from_template, workload_serializers
 from workloads.api.details import get_workload
@@ -147,7 +150,7 @@ def read_submission(
 ) -> tuple[Submission, Project, Sequence[AssetReference]]:
     """Return the submission of a body, its project, and the assets that its template uses.
 
-    Raises Invalid.
+    Raises Invalid, and NotAllowed or Http404 for a user who may not submit there.
     """
     if isinstance(body, Mapping) and body.get(from_template.TEMPLATE_FIELD):
         project = _get_project_on_cluster(
@@ -194,8 +197,12 @@ def get_project(project_id: str, user: User) -> Project:
 
 
 def _get_project_on_cluster(project_id: str, cluster_id: str, user: User) -> Project:
-    """Return the project of a submission. Raises Invalid also where it is on another cluster."""
+    """Return the project of a submission. Raises Invalid also where it is on another cluster.
+
+    Who may not submit there gets NotAllowed, or Http404, before a template or a policy is read.
+    """
     project = get_project(project_id, user)
+    access.require(user, Verb.CREATE, Entity.WORKLOADS, project_scope(project))
     if cluster_id.lower() != str(project.cluster_id):
         raise Invalid(
             [

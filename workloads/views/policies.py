@@ -8,6 +8,7 @@ from django.http import Http404, HttpResponse
 from django.views.decorators.http import require_GET
 
 from console.http import render_page
+from console.texts import parse_number
 from projects.http import Request
 from projects.models import Project
 from projects.permissions import Entity, Permission, Verb
@@ -18,6 +19,7 @@ from workloads.policing.merging import AnyLimits, MergedPolicies
 from workloads.specs import Architecture
 
 MOST_PROJECTS = 500
+"""Projects that are offered to choose from; the address shows any."""
 VIEW_POLICIES = Permission(Entity.POLICIES, Verb.VIEW)
 
 
@@ -40,20 +42,15 @@ def effective_policies(request: Request) -> HttpResponse:
 
     The reader chooses the project among those whose policies they may see.
     """
-    projects = list(
-        Project.objects.where(request.user, VIEW_POLICIES).order_by("name")[:MOST_PROJECTS]
-    )
-    project_key = request.GET.get("project", "")
-    project = next(
-        (
-            candidate
-            for candidate in projects
-            if not project_key or str(candidate.pk) == project_key
-        ),
-        None,
-    )
-    if project is None and project_key:
-        raise Http404("There is no such project among those that you may see.")
+    permitted = Project.objects.where(request.user, VIEW_POLICIES)
+    projects = list(permitted.order_by("name")[:MOST_PROJECTS])
+    project = next(iter(projects), None)
+    if project_key := request.GET.get("project", ""):
+        project = permitted.filter(pk=parse_number(project_key) or 0).first()
+        if project is None:
+            raise Http404("There is no such project among those that you may see.")
+        if project not in projects:
+            projects.insert(0, project)
     architecture = next(
         (candidate for candidate in Architecture if candidate.value == request.GET.get("for")),
         Architecture.DISTRIBUTED,

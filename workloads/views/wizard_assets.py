@@ -5,7 +5,6 @@ The asset is made in place and chosen at once, and no input is lost.
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.db import transaction
 from django.http import Http404, HttpResponse
@@ -27,7 +26,6 @@ from projects.impersonation import writes_on_get
 from projects.permissions import Permission, Verb
 from projects.scope_choices import ScopeChoice
 from projects.scopes import TENANT, cluster_scope, department_scope, project_scope
-from workloads.forms import setup_form as setup_step
 from workloads.forms.source_fields import DATA_SOURCES_FIELD
 from workloads.forms.steps import Step
 from workloads.forms.wizard_draft import WizardDraft
@@ -82,7 +80,7 @@ def new_asset(request: Request, draft: uuid.UUID, kind: str) -> HttpResponse:
     asset = _create_asset(request, form)
     if asset is None:
         return _render_form(request, saved_draft, kind, form, status=422)
-    _choose_asset(saved_draft, kind, str(asset.pk))
+    _choose_asset(request, saved_draft, kind, str(asset.pk))
     if not request.htmx:
         return redirect("wizard", saved_draft.pk, Step.SETUP.value)
     part = f"workloads/wizard/_{kind.replace('-', '_')}_choice.html"
@@ -144,11 +142,13 @@ def _create_asset(request: Request, form: AssetForm) -> Asset | None:
         return None
 
 
-def _choose_asset(draft: Draft, kind: str, key: str) -> None:
+def _choose_asset(request: Request, draft: Draft, kind: str, key: str) -> None:
     with transaction.atomic():
         fresh = Draft.objects.select_for_update().get(pk=draft.pk)
-        step: dict[str, Any] = fresh.data.get(Step.SETUP) or setup_step.build_setup_defaults()
-        chosen = (
+        # Nothing may be stored of the step yet: then it begins as the page shows it, with what the
+        # project and its policies preset.
+        step = WizardDraft(fresh.data, request.user).get_values(Step.SETUP)
+        chosen: TypedValues = (
             {DATA_SOURCES_FIELD: [*step.get(DATA_SOURCES_FIELD, []), key]}
             if kind == DATA_SOURCE.key
             else {f"{kind}_choice": [key]}
