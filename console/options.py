@@ -5,7 +5,7 @@ Invalid values are refused with the variable named.
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, Field, ValidationError
@@ -161,11 +161,12 @@ class Options(BaseSettings):
         ),
     )
     database_url: Annotated[str, _url_validator("postgres", "postgresql")] = Field(
-        "", description="postgres://user:password@host/name; SQLite in DATA_DIR where it is empty"
+        "",
+        description="`postgres://user:password@host/name`; SQLite in DATA_DIR where it is empty",
     )
     redis_url: Annotated[
         str, _url_validator("redis", "rediss"), AfterValidator(_check_redis_url)
-    ] = Field("", description="redis://...; `make up` starts one where it is empty")
+    ] = Field("", description="`redis://...`; `make up` starts one where it is empty")
     admin_password: str = Field(
         "",
         description=(
@@ -324,7 +325,7 @@ class Options(BaseSettings):
         2 * GIB, ge=MIB, description="how many bytes of one container's log are kept"
     )
     log_storage: Annotated[str, _url_validator("s3")] = Field(
-        "", description="s3://bucket/prefix where ended logs go; DATA_DIR/logs where it is empty"
+        "", description="`s3://bucket/prefix` where ended logs go; DATA_DIR/logs where it is empty"
     )
     history_days: float = Field(
         90, gt=0, description="how long the events of an ended workload are kept"
@@ -374,8 +375,8 @@ class Options(BaseSettings):
             "empty"
         ),
     )
-    log_level: str = Field(
-        "INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="what the processes say"
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="what the processes say"
     )
 
     @property
@@ -403,7 +404,31 @@ def read_options() -> Options:
         return Options()
     except ValidationError as error:
         lines = [
-            f"{PREFIX}{'_'.join(map(str, each['loc'])).upper()}: {each['msg']}"
+            f"{PREFIX}{'_'.join(map(str, each['loc'])).upper()}: "
+            f"{_describe_problem(each['type'], each['msg'], each.get('ctx', {}))}"
             for each in error.errors()
         ]
         raise BadOptions("\n".join(lines)) from None
+
+
+def _describe_problem(kind: str, message: str, context: dict[str, Any]) -> str:
+    """Return what to write instead. The value is not repeated: it may hold a password."""
+    match kind:
+        case "int_parsing":
+            return "write a whole number"
+        case "float_parsing":
+            return "write a number"
+        case "bool_parsing":
+            return "write 1 or 0"
+        case "greater_than_equal":
+            return f"write {context['ge']:,} or more"
+        case "greater_than":
+            return f"write more than {context['gt']:,g}"
+        case "less_than_equal":
+            return f"write at most {context['le']:,}"
+        case "literal_error":
+            return f"write {context['expected'].replace(chr(39), '')}"
+        case "value_error":
+            return str(context["error"])
+        case _:
+            return message

@@ -15,6 +15,7 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 
 from console.errors import Invalid, Noncompliant, UserError, build_error_body, find_user_error
+from console.texts import join_words
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +23,8 @@ MAX_PROBLEMS_IN_MESSAGE = 5
 """Problems in one message."""
 MAX_DETAILS = 100
 """Problems in the details of one answer."""
+MAX_MEDIA_TYPE = 80
+"""Characters of a request's media type in a message."""
 
 
 def handle_api_exception(error: Exception, context: Mapping[str, Any]) -> Response | None:
@@ -45,7 +48,7 @@ def handle_api_exception(error: Exception, context: Mapping[str, Any]) -> Respon
     if isinstance(error, exceptions.ValidationError):
         return _answer_problems(list(_flatten_detail(error.detail)))
     if isinstance(error, exceptions.APIException):
-        answer = _build_answer(error.status_code, str(error.detail))
+        answer = _build_answer(error.status_code, _describe_refusal(error, context))
         if wait := getattr(error, "wait", None):
             answer["Retry-After"] = str(int(wait) + 1)
         if header := getattr(error, "auth_header", None):
@@ -56,6 +59,30 @@ def handle_api_exception(error: Exception, context: Mapping[str, Any]) -> Respon
         status.HTTP_500_INTERNAL_SERVER_ERROR,
         "Something went wrong on our side; it has been logged.",
     )
+
+
+def _describe_refusal(error: exceptions.APIException, context: Mapping[str, Any]) -> str:
+    """Return what happened and what to do, where the framework's own words name no way on."""
+    match error:
+        case exceptions.NotAuthenticated():
+            return (
+                "No access token came with this request. Get one from POST /api/v1/token, and send "
+                "it as Authorization: Bearer TOKEN."
+            )
+        case exceptions.MethodNotAllowed():
+            methods = join_words(context["view"].allowed_methods)
+            return (
+                f"{context['request'].method} is not possible at this address, which takes "
+                f"{methods}."
+            )
+        case exceptions.UnsupportedMediaType():
+            media_type = context["request"].content_type.partition(";")[0][:MAX_MEDIA_TYPE]
+            return (
+                f"The body is {media_type}, and the API reads JSON. Send JSON, with the header "
+                "Content-Type: application/json."
+            )
+        case _:
+            return str(error.detail)
 
 
 def _answer_user_error(error: UserError) -> Response:

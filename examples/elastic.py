@@ -1,9 +1,10 @@
 """Elastic data-parallel training with the standard library alone: ranks may leave and join.
 
 The model is logistic regression. The variables are those that an elastic PyTorchJob sets for
-torchrun: PET_RDZV_ENDPOINT, PET_RDZV_CONF, PET_NNODES and PET_MAX_RESTARTS. The rank that the
-endpoint names runs the hub beside its training; whenever a rank is lost or comes, the hub forms the
-group anew, and all go on from the last checkpoint. Each step passes over the same samples, divided
+torchrun: PET_RDZV_ENDPOINT, PET_RDZV_CONF, PET_NNODES and PET_MAX_RESTARTS; or, of a job that is
+not elastic, MASTER_ADDR, MASTER_PORT and RANK. The rank that the endpoint names, or the master,
+runs the hub beside its training; whenever a rank is lost or comes, the hub forms the group anew,
+and all go on from the last checkpoint. Each step passes over the same samples, divided
 among however many ranks there are, so the loss of a step does not depend on their number. Started
 by torchrun itself it trains over torch.distributed, and torchrun forms the group. Exit codes: 0
 trained, 1 the group broke, 2 wrong arguments or variables, 143 ended by SIGTERM.
@@ -506,19 +507,41 @@ def parse_bounds(text: str) -> tuple[int, int]:
     return int(least), int(most)
 
 
-def parse_endpoint(text: str) -> tuple[str, int]:
+def parse_endpoint(name: str, text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        exit_with(2, f"PET_RDZV_ENDPOINT is {text!r}: it must be HOST:PORT")
+        exit_with(2, f"{name} is {text!r}: it must be HOST:PORT")
     return host, int(port)
 
 
+def find_endpoint() -> tuple[str, int]:
+    """Return where the ranks meet: at the rendezvous of an elastic job, or at the job's master."""
+    if text := os.environ.get("PET_RDZV_ENDPOINT"):
+        return parse_endpoint("PET_RDZV_ENDPOINT", text)
+    if address := os.environ.get("MASTER_ADDR"):
+        port = os.environ.get("MASTER_PORT", "")
+        return parse_endpoint("MASTER_ADDR:MASTER_PORT", f"{address}:{port}")
+    least, _ = parse_bounds(os.environ.get("PET_NNODES", "1"))
+    if least > 1:
+        exit_with(
+            2,
+            f"{least} ranks have no address to meet at: neither PET_RDZV_ENDPOINT nor MASTER_ADDR "
+            "is set; give the job a master, or a minimum and a maximum of pods",
+        )
+    return "127.0.0.1", 29400
+
+
 def is_host(endpoint: tuple[str, int]) -> bool:
-    """Return whether this rank runs the hub: by PET_RDZV_CONF, or as the endpoint has its name."""
+    """Return whether this rank runs the hub.
+
+    PET_RDZV_CONF says it, or RANK where a master stands for the rendezvous, or the endpoint's name.
+    """
     for pair in os.environ.get("PET_RDZV_CONF", "").split(","):
         key, _, value = pair.partition("=")
         if key.strip() == "is_host":
             return value.strip().lower() in ("1", "true")
+    if not os.environ.get("PET_RDZV_ENDPOINT") and "RANK" in os.environ:
+        return os.environ["RANK"] == "0"
     return endpoint[0].split(".")[0] in (socket.gethostname(), "localhost", "127")
 
 
@@ -547,7 +570,7 @@ def report_start(group: Group, *, has_trained: bool) -> None:
 
 def train_in_groups(options: argparse.Namespace, terms: tuple[float, ...]) -> None:
     """Train in one group after the other, until the last step is done in one."""
-    endpoint = parse_endpoint(os.environ.get("PET_RDZV_ENDPOINT") or "127.0.0.1:29400")
+    endpoint = find_endpoint()
     is_beside_hub = is_host(endpoint)
     if is_beside_hub:
         start_hub(endpoint, options, terms)

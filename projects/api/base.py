@@ -250,7 +250,18 @@ class ListQuery:
         texts = [text.rpartition(".")[2] for text in self._split(name)]
         by_name = {choice.casefold(): choice for choice in choices}
         chosen = [by_name.get(text.casefold(), "") for text in texts]
-        if "" in chosen or len(set(chosen)) > most:
+        if "" in chosen:
+            amount = "one" if most == 1 else "some"
+            raise Invalid(
+                [
+                    (
+                        name,
+                        f"{name} cannot be {texts[chosen.index('')]!r}; it must be {amount} of "
+                        f"{', '.join(choices)}.",
+                    )
+                ]
+            )
+        if len(set(chosen)) > most:
             amount = "one" if most == 1 else f"at most {most}"
             raise Invalid([(name, f"{name} must be {amount} of {', '.join(choices)}.")])
         return list(dict.fromkeys(chosen))

@@ -36,10 +36,16 @@
   const boxes = () => [...document.querySelectorAll("#workloads [data-choose]")];
   const chosen = () => {
     const all = boxes();
-    const count = all.filter((each) => each.checked).length;
+    const ticked = all.filter((each) => each.checked);
+    const count = ticked.length;
     const told = document.querySelector("#workloads [data-chosen]");
     if (told) told.textContent = count ? `${count} chosen` : "";
     for (const button of document.querySelectorAll("#workloads [data-bulk]")) button.disabled = !count;
+    const asks = document.querySelector("#workloads [data-bulk][data-confirm]");
+    if (asks && count) {
+      const what = count === 1 ? document.getElementById(`name-${ticked[0].value}`).textContent : `${count} workloads`;
+      asks.dataset.confirmTitle = `Delete ${what}?`;
+    }
     const every = document.querySelector("#workloads [data-all]");
     if (!every) return;
     every.checked = count > 0 && count === all.length;

@@ -57,7 +57,9 @@ def test_a_method_that_is_not_taken_is_refused_with_those_that_are(cast: Cast) -
         answer = Caller(cast.alice).raw(method, "/org-unit/projects")
         assert answer.status_code == 405
         assert answer["Allow"] == "GET, POST, HEAD"
-        assert "not allowed" in json.loads(answer.content)["message"]
+        assert json.loads(answer.content)["message"] == (
+            f"{method} is not possible at this address, which takes GET, POST and HEAD."
+        )
 
 
 def test_the_description_is_valid_and_made_without_warnings() -> None:

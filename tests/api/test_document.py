@@ -16,12 +16,14 @@ from projects.models import User
 from tests.api.calling import Caller, a_body
 from tests.api.described import check_request, list_operations
 from tests.cast import NOWHERE
+from tests.cluster import ROOT
 from tests.console.address_world import World, module_world, world
 from tests.console.addresses import ASYNC, EVERY, Address
 from tests.environments.assets import SAMPLES as ASSETS
 
 __all__ = ["module_world", "world"]
 
+DOCS = ROOT / "docs"
 OPERATIONS = {f"{method} {path}": operation for method, path, operation in list_operations()}
 WITH_BODY = [name for name, each in OPERATIONS.items() if "requestBody" in each]
 WITHOUT_BODY = [name for name in OPERATIONS if name not in WITH_BODY]
@@ -302,3 +304,13 @@ def test_where_null_is_accepted_the_document_says_so(world: World, name: str) ->
         if status < 300 and not Draft202012Validator(schema).is_valid(with_null):
             wrong.append(field)
     assert not wrong
+
+
+def test_the_documents_name_every_address() -> None:
+    """Of assets docs/assets.md has the kinds."""
+    words = "".join((DOCS / name).read_text() for name in ("rest.md", "assets.md"))
+    steps = {
+        [step for step in path.split("/") if not step.startswith("{")][-1]
+        for _, path, _ in list_operations()
+    }
+    assert not {step for step in steps if step not in words}

@@ -75,5 +75,13 @@ def test_what_cannot_be_understood_is_told(cast: Cast, query: str) -> None:
     assert body["message"]
 
 
+def test_a_metric_that_there_is_not_is_named_with_those_that_there_are(cast: Cast) -> None:
+    status, body = get_metrics(cast.vera, cast, f"metricType=GPU_QUOTA,NOTHING&{SPAN}")
+    assert status == 400
+    assert body["message"].startswith(
+        "metricType cannot be 'NOTHING'; it must be some of ALLOCATED_GPU, GPU_QUOTA, "
+    )
+
+
 def test_another_teams_is_not_there(cast: Cast) -> None:
     assert get_metrics(cast.mallory, cast, f"metricType=GPU_QUOTA&{SPAN}")[0] == 404

@@ -209,6 +209,11 @@ def test_a_viewer_looks_on(cast: Cast) -> None:
     assert (
         "it takes L2 researcher" in vera("POST", DISTRIBUTED, a_body(cast, "other"), 403)["message"]
     )
+    # Neither what a template of that id has nor what a policy says is told to her.
+    from_template = a_body(cast, "other") | {"templateId": str(uuid.uuid4())}
+    for body in (from_template, a_body(cast, "other", numWorkers=9)):
+        for path in (DISTRIBUTED, f"{DISTRIBUTED}/preflight"):
+            assert "it takes L2 researcher" in vera("POST", path, body, 403)["message"]
     for method, path in (("DELETE", ""), ("POST", "/suspend"), ("POST", "/resume")):
         vera(method, f"{DISTRIBUTED}/{workload.pk}{path}", status=403)
     assert Workload.objects.get().status == Status.CREATING
@@ -267,6 +272,16 @@ def test_a_body_that_is_too_large_is_413_and_a_form_is_415(cast: Cast) -> None:
         f"/api/v1{DISTRIBUTED}", {"name": "x"}, headers={"authorization": f"Bearer {bob.token}"}
     )
     assert (form.status_code, form.json()["code"]) == (415, 415)
+    plain = bob.client.post(
+        f"/api/v1{DISTRIBUTED}",
+        b"{}",
+        content_type="text/plain; charset=utf-8",
+        headers={"authorization": f"Bearer {bob.token}"},
+    )
+    assert plain.json()["message"] == (
+        "The body is text/plain, and the API reads JSON. Send JSON, with the header Content-Type: "
+        "application/json."
+    )
 
 
 @given(
@@ -306,7 +321,27 @@ def test_an_address_that_is_not_there_is_404_in_json(cast: Cast) -> None:
     ):
         assert bob("GET", path, status=404)["code"] == 404
         assert Caller()("POST", path, {}, status=404)["code"] == 404
-    bob("PUT", "/workloads", {}, status=405)
+
+
+def test_a_method_that_an_address_has_not_is_405_and_names_those_that_it_has(cast: Cast) -> None:
+    assert Caller(cast.bob)("PUT", "/workloads", {}, status=405)["message"] == (
+        "PUT is not possible at this address, which takes GET and HEAD."
+    )
+    assert Caller(cast.bob)("GET", "/token", status=405)["message"] == (
+        "GET is not possible at this address, which takes POST."
+    )
+
+
+def test_a_request_without_a_token_is_401_and_says_where_one_is(cast: Cast) -> None:
+    words = (
+        "No access token came with this request. Get one from POST /api/v1/token, and send it as "
+        "Authorization: Bearer TOKEN."
+    )
+    assert Caller()("GET", "/workloads", status=401)["message"] == words
+    basic = Caller(cast.bob).client.get(
+        "/api/v1/workloads", headers={"authorization": "Basic Ym9iOmJvYg=="}
+    )
+    assert (basic.status_code, basic.json()["message"]) == (401, words)
 
 
 def test_submitting_takes_a_constant_number_of_queries(cast: Cast) -> None:

@@ -102,6 +102,24 @@ def test_the_files_of_the_audit_log_have_the_rows_that_are_shown(sign_in: SignIn
         expect(link).to_have_attribute("href", re.compile("status=failed"))
 
 
+def test_the_question_before_many_are_deleted_names_the_one_or_counts_them(
+    sign_in: SignIn, site: Site
+) -> None:
+    site.server.python(FAILED_ROWS.replace("twice", "counted"))
+    page = sign_in("bob", at="/workloads?q=counted-")
+    boxes = page.locator("[data-rows] [data-choose]")
+    delete = page.locator("#bulk").get_by_role("button", name="Delete")
+    boxes.first.check()
+    only = page.locator("[data-rows] tr").first.locator("a[id^=name-]").inner_text()
+    delete.click()
+    page.get_by_role("alertdialog", name=f"Delete {only}?").press("Escape")
+    page.get_by_label("Choose all rows of this page").check()
+    delete.click()
+    expect(
+        page.get_by_role("alertdialog", name=f"Delete {boxes.count()} workloads?")
+    ).to_be_visible()
+
+
 def test_a_double_click_acts_once_on_what_is_chosen(sign_in: SignIn, site: Site) -> None:
     site.server.python(FAILED_ROWS)
     page = sign_in("bob", at="/workloads?q=twice-")

@@ -55,6 +55,25 @@ def test_a_file_that_is_not_there_or_no_kubeconfig_is_refused(cast: Cast, tmp_pa
     assert Cluster.objects.count() == 1
 
 
+def test_a_file_that_cannot_be_read_is_named_with_why_and_what_to_give(
+    cast: Cast, tmp_path: Path
+) -> None:
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    for name, why in (
+        ("missing", "No such file or directory"),
+        (".", "Is a directory"),
+        ("bytes", "it is no text in UTF-8"),
+    ):
+        file = tmp_path / name
+        with pytest.raises(CommandError) as refusal:
+            call_command("cluster", "there", str(file))
+        assert str(refusal.value) == (
+            f"The kubeconfig {file} cannot be read: {why}. Give the path of a kubeconfig that "
+            "you may read, or - for standard input."
+        )
+    assert Cluster.objects.count() == 1
+
+
 @pytest.mark.parametrize("name", ["", "<b>", "x" * 64])
 def test_a_name_that_no_page_would_take_is_refused(cast: Cast, tmp_path: Path, name: str) -> None:
     (tmp_path / "kubeconfig").write_text(NOWHERE)

@@ -2,6 +2,7 @@
 process reads it first.
 """
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,41 @@ def test_nonsense_is_refused_by_name(
         options.read_options()
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("MUSTER_PORT", "eighty", "write a whole number"),
+        ("MUSTER_PORT", "65536", "write at most 65,535"),
+        ("MUSTER_TOKEN_SECONDS", "1", "write 300 or more"),
+        ("MUSTER_KUBE_RATE", "fast", "write a number"),
+        ("MUSTER_KUBE_RATE", "0", "write more than 0"),
+        ("MUSTER_PRODUCTION", "perhaps", "write 1 or 0"),
+        ("MUSTER_LOG_LEVEL", "loud", "write DEBUG, INFO, WARNING or ERROR"),
+        (
+            "MUSTER_LOCALKUBE_NODES",
+            "four",
+            "write a number of nodes as 4, or shapes with their GPUs as 4x1gpu,2x0gpu",
+        ),
+    ],
+)
+def test_a_refusal_says_what_to_write_instead(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(BadOptions) as refusal:
+        options.read_options()
+    assert str(refusal.value) == f"{name}: {words}"
+
+
+def test_all_nonsense_is_refused_in_muster_s_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in CASES:
+        monkeypatch.setenv(name, value)
+        with pytest.raises(BadOptions) as refusal:
+            options.read_options()
+        monkeypatch.delenv(name)
+        assert not re.search(r"Input should|String should|Value error", str(refusal.value))
+
+
 def test_a_password_in_an_address_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUSTER_DATABASE_URL", "oracle://scott:tiger@here/it")
     with pytest.raises(BadOptions) as refusal:
@@ -117,6 +153,11 @@ def test_the_settings_page_is_true() -> None:
     assert DOCUMENT.read_text() == document(), "run: python scripts/settings_table.py"
 
 
+def test_the_addresses_of_the_settings_page_begin_as_those_that_are_taken() -> None:
+    assert set(re.findall(r"`(\w+)://", document())) >= {"postgres", "redis", "s3"}
+    assert not re.findall(r"\b[A-Z]\w*://", document())
+
+
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
@@ -167,8 +208,5 @@ def test_every_process_of_the_procfile_can_be_started_alone(name: str) -> None:
     )
     assert (done.returncode, done.stderr.partition("\n")[0]) == (
         2,
-        (
-            "Muster could not start. MUSTER_PORT: Input should be a valid integer, unable to "
-            "parse string as an integer"
-        ),
+        "Muster could not start. MUSTER_PORT: write a whole number",
     )

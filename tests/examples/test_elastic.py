@@ -37,6 +37,17 @@ class Group:
         command += ["--slow", slow] if slow else []
         return self.launcher.start(command, variables | self.env)
 
+    def start_under_master(self, rank: int, world: int) -> Process:
+        variables = {
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(self.port),
+            "RANK": str(rank),
+            "WORLD_SIZE": str(world),
+            "PET_NNODES": self.nodes,
+        }
+        command = [sys.executable, str(EXAMPLES / "elastic.py"), *self.arguments]
+        return self.launcher.start(command, variables)
+
     def start_all(self, count: int) -> list[Process]:
         return [self.start(is_host=number == 0) for number in range(count)]
 
@@ -64,6 +75,28 @@ def test_ranks_learn_the_same_however_many_they_are(
     assert_losses_are(ranks, uninterrupted_losses)
     assert list(ranks[0].losses()) == list(range(1, STEPS + 1))
     assert uninterrupted_losses[1] > uninterrupted_losses[10] > uninterrupted_losses[STEPS]
+
+
+def test_ranks_of_a_job_that_is_not_elastic_meet_at_its_master(
+    launcher: Launcher, uninterrupted_losses: dict[int, float]
+) -> None:
+    """Such a job has no rendezvous: its operator names the master and numbers the pods."""
+    group = Group(launcher, "3", "--slow", "0")
+    ranks = [group.start_under_master(rank, 3) for rank in (1, 0, 2)]
+    assert [rank.wait() for rank in ranks] == [0, 0, 0], ranks[0].log
+    assert len({rank.digest() for rank in ranks}) == 1
+    assert_losses_are(ranks, uninterrupted_losses)
+    assert "elastic: rank 0 of 3" in ranks[1].log
+
+
+def test_ranks_without_an_address_to_meet_at_say_so(launcher: Launcher) -> None:
+    command = [sys.executable, str(EXAMPLES / "elastic.py")]
+    rank = launcher.start(command, {"PET_NNODES": "2"})
+    assert rank.wait() == 2
+    assert rank.log == (
+        "2 ranks have no address to meet at: neither PET_RDZV_ENDPOINT nor MASTER_ADDR is set; "
+        "give the job a master, or a minimum and a maximum of pods\n"
+    )
 
 
 def test_a_group_goes_on_from_its_checkpoint_when_ranks_leave_and_come(

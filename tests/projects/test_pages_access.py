@@ -1,6 +1,9 @@
 """Access rules and service accounts of every scope, as pages."""
 
+import html
+import json
 import re
+import shlex
 from datetime import timedelta
 
 import pytest
@@ -240,6 +243,21 @@ def test_a_service_account_is_made_at_any_scope_and_its_secret_is_shown_once(
     assert secret not in text
     assert secret not in str(list(AuditEntry.objects.values()))
     assert post_account(alice, scope=str(scope))[0] == 422
+
+
+def test_the_command_beside_a_new_secret_gets_a_token_as_the_documents_do(
+    alice: Client, cast: Cast
+) -> None:
+    _, text = post_account(alice, scope=str(project_scope(cast.team_a)))
+    secret = re.search(r'id="secret-secret">([^<]+)<', text)[1]  # type: ignore[index]
+    command = re.search(r'id="secret-curl">(.*?)</code>', text, re.DOTALL)[1]  # type: ignore[index]
+    command = html.unescape(re.sub("</?em>", "", command)).replace("the secret", secret)
+    _, _, address, *options = shlex.split(command)
+    sent = json.loads(options[options.index("-d") + 1])
+    assert sent["grantType"] == "client_credentials"
+    assert set(sent) == {"grantType", "clientId", "clientSecret"}
+    answer = Client().post(address.removeprefix("http://testserver"), sent, "application/json")
+    assert (answer.status_code, answer.json()["tokenType"]) == (200, "Bearer")
 
 
 def test_the_same_name_is_given_once_in_a_scope_whoever_is_first(cast: Cast) -> None:

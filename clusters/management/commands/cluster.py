@@ -28,11 +28,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            text = (
-                sys.stdin.read()
-                if options["kubeconfig"] == "-"
-                else Path(options["kubeconfig"]).read_text()
-            )
+            text = _read_kubeconfig(options["kubeconfig"])
             # What an old key encrypted is of no interest: the new credentials stand in its place.
             cluster = (
                 Cluster.objects.there().filter(name=options["name"]).defer("kubeconfig").first()
@@ -47,7 +43,7 @@ class Command(BaseCommand):
             raise CommandError(
                 f"The name cannot be used. {' '.join(refusal.messages)}"
             ) from refusal
-        except (OSError, UnicodeDecodeError, UserError) as refusal:
+        except UserError as refusal:
             raise CommandError(str(refusal)) from refusal
         # A refusal is shown at once, to the person who waits for it.
         tasks.heartbeat(str(cluster.pk), tasks.REFUSAL_RECHECKS)
@@ -63,3 +59,15 @@ class Command(BaseCommand):
             f"{cluster.name} at {cluster.server} answers (Kubernetes {cluster.version}). Make a "
             "project on it to use it."
         )
+
+
+def _read_kubeconfig(path: str) -> str:
+    """Return the text of a file, or of standard input for "-". Raises CommandError."""
+    try:
+        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise CommandError(
+            f"The kubeconfig {path} cannot be read: {why}. Give the path of a kubeconfig that you "
+            "may read, or - for standard input."
+        ) from error
