@@ -8,6 +8,7 @@ import click
 
 from muster_cli.actions import workloads as actions
 from muster_cli.actions.identity import get_caller
+from muster_cli.actions.projects import get_project
 from muster_cli.commands.invocation import (
     Invocation,
     output_option,
@@ -74,8 +75,9 @@ def list_command(
     if options["mine"]:
         user = str(get_caller(session)["username"])
     named = actions.parse_phases(phases)
+    project_name = "" if all_projects else invocation.choose_project(project)
     filter_by = actions.build_filter(
-        project="" if all_projects else invocation.choose_project(project),
+        project=project_name,
         phases=named,
         user=user,
         workload_type=(options["workload_type"] or "").capitalize(),
@@ -106,6 +108,9 @@ def list_command(
         )
         return
     workloads = load()
+    if project_name and not workloads:
+        # An empty list of a project that is not there would read like one of a quiet project.
+        get_project(session, project_name)
     if output in (OutputFormat.TABLE, OutputFormat.WIDE):
         actions.fill_in_causes(session, workloads[:limit], MOST_CAUSES)
     write_items(
