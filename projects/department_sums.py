@@ -44,9 +44,7 @@ def effective_gpu_quota(row: Any) -> Decimal | None:
 
     In devices; None is unlimited.
     """
-    if row.gpu_quota is not None:
-        return Decimal(row.gpu_quota)
-    return None if row.projects_unlimited else Decimal(row.projects_gpus or 0)
+    return projects_gpu_quota(row) if row.gpu_quota is None else Decimal(row.gpu_quota)
 
 
 def gpu_quota_on_all_clusters(row: Any) -> Decimal | None:

@@ -81,15 +81,15 @@ class Changes:
 
 
 @dataclass(slots=True)
-class _Refusing:
-    """Who is noted where it finds no room: others may give way to it."""
+class Claimants:
+    """The gangs that others may give way to, where they find no room."""
 
-    missing: set[str]
-    """Keys of the gangs whose turn is still to come."""
-    wanting: set[str]
-    behind: dict[str, Iterator[GangBook]] = field(default_factory=dict)
+    awaited_keys: set[str]
+    """Keys of those whose turn is still to come."""
+    keys: set[str]
+    followers: dict[str, Iterator[GangBook]] = field(default_factory=dict)
     """Those behind a gang in its line, by the key of who had its turn last."""
-    is_dropped: bool = False
+    are_alone: bool = False
     """Whether the turns of all others were dropped."""
 
 
@@ -165,10 +165,10 @@ class LinePass(SchedulingPass):
             return
         turns = QueueTurns(self.state.queues, self.fair_shares, self._sum_candidate)
         turns.fill_queues(self._list_entries(queues, takers))
-        refusing = _Refusing(set(takers), set(takers))
+        claimants = Claimants(set(takers), set(takers))
         pops = placed = 0
         behind_it: Candidate | None = None
-        while (seekers.counts or refusing.missing or is_thorough) and (
+        while (seekers.counts or claimants.awaited_keys or is_thorough) and (
             candidate := behind_it or turns.pop()
         ) is not None:
             behind_it = None
@@ -177,16 +177,16 @@ class LinePass(SchedulingPass):
                 # Not after each: there may be thousands of lines, and hundreds are placed.
                 placed = 0
                 seekers.remove_hopeless()
-            if not (seekers.counts or is_thorough or refusing.is_dropped):
+            if not (seekers.counts or is_thorough or claimants.are_alone):
                 # Nothing is placed any more: others come in turn only to take from somebody.
-                turns.drop_refused(refusing.missing)
-                refusing.is_dropped = True
-            refusing.missing.discard(candidate.gang.key)
+                turns.drop_refused(claimants.awaited_keys)
+                claimants.are_alone = True
+            claimants.awaited_keys.discard(candidate.gang.key)
             if self._place_in_turn(candidate, turns):
                 placed += 1
                 turns.refresh(candidate.gang.queue)
                 continue
-            self._refuse_in_turn(candidate, turns, refusing)
+            self._refuse_in_turn(candidate, turns, claimants)
             behind_it = turns.pop_behind(candidate)
             if behind_it is None:
                 turns.refresh(candidate.gang.queue)
@@ -210,18 +210,18 @@ class LinePass(SchedulingPass):
         return True
 
     def _refuse_in_turn(
-        self, candidate: Candidate, turns: QueueTurns, refusing: "_Refusing"
+        self, candidate: Candidate, turns: QueueTurns, claimants: Claimants
     ) -> None:
         """Note who found no room, if others may give way, and let one behind it have a turn."""
         gang = candidate.gang
-        if gang.key not in refusing.wanting and not self._plan.is_thorough:
+        if gang.key not in claimants.keys and not self._plan.is_thorough:
             return
         # What one gives up another may want, and what is left over anybody.
         self.refused.append(candidate)
-        follower = self._find_follower(refusing.behind, gang)
+        follower = self._find_follower(claimants.followers, gang)
         if follower is not None:
-            refusing.wanting.add(follower.gang.key)
-            refusing.missing.add(follower.gang.key)
+            claimants.keys.add(follower.gang.key)
+            claimants.awaited_keys.add(follower.gang.key)
             turns.push(follower)
 
     def _count_seekers(self, queues: Iterable[tuple[str, Sequence[Head]]]) -> None:

@@ -30,6 +30,9 @@ from projects.scopes import cluster_scope
 
 hide_credentials = sensitive_post_parameters("kubeconfig", "token")
 
+EditedValues = Mapping[str, Sequence[str]]
+"""What a form shows of a row, by its fields."""
+
 
 @require_http_methods(["GET", "POST"])
 @never_cache
@@ -67,7 +70,8 @@ def cluster_edit(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Change the name, the credentials or the Prometheus of a cluster. Stored credentials are shown
     to nobody.
 
-    The second of two editors is shown what the first changed.
+    The second of two editors is shown what the first changed; of credentials, their address and
+    way.
     """
     access.require(request.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
     cluster = _get_cluster(pk)
@@ -84,6 +88,9 @@ def cluster_edit(request: Request, pk: uuid.UUID) -> HttpResponse:
     )
     if "test" in request.POST:
         return _render_trial(request, form, cluster)
+    if request.method == "POST" and _is_changed_meanwhile(request, cluster):
+        # Before it is validated: against the changed row what was sent may make no sense.
+        return _render_form(request, form, cluster, is_late=True)
     if request.method == "POST" and form.is_valid():
         try:
             # All of it, or nothing: one of the changes may be refused.
@@ -172,22 +179,35 @@ def _get_cluster(pk: uuid.UUID) -> Cluster:
 def _lock_unchanged(request: Request, cluster: Cluster) -> None:
     """Lock the row of a cluster that was loaded before.
 
-    Raises ChangedMeanwhile where it is not any more what the sent form started from. It has no
-    version, so its values are compared.
+    Raises ChangedMeanwhile where it is not any more what the sent form started from.
     """
-    start = edit_conflicts.parse_start(request.POST.get(edit_conflicts.START_FIELD, ""))
-    values = _list_values(cluster) if start is None else start.values
     rows = Cluster.objects.there().defer("kubeconfig").select_for_update(no_key=True)
-    if edit_conflicts.find_differences(
-        values, _list_values(get_object_or_404(rows, pk=cluster.pk))
-    ):
+    row = get_object_or_404(rows, pk=cluster.pk)
+    if _is_changed_meanwhile(request, row, _list_values(cluster)):
         raise edit_conflicts.ChangedMeanwhile(0, f"Cluster {cluster.name}")
 
 
-def _list_values(cluster: Cluster) -> Mapping[str, Sequence[str]]:
+def _is_changed_meanwhile(
+    request: Request, cluster: Cluster, loaded_values: EditedValues | None = None
+) -> bool:
+    """Return whether a cluster is not any more what the sent form started from.
+
+    It has no version, so its values are compared; where the form does not say, with those that were
+    loaded before.
+    """
+    start = edit_conflicts.parse_start(request.POST.get(edit_conflicts.START_FIELD, ""))
+    values = loaded_values if start is None else start.values
+    return values is not None and bool(
+        edit_conflicts.find_differences(values, _list_values(cluster))
+    )
+
+
+def _list_values(cluster: Cluster) -> EditedValues:
     """Return what the form shows of the cluster, as it would be typed."""
     values = {
         "name": cluster.name,
+        "way": cluster.way,
+        "server": cluster.server,
         "prometheus_url": cluster.prometheus_url,
         "prometheus_matcher": cluster.prometheus_matcher,
         "prometheus_way": actions.find_sign_in_way(cluster),

@@ -88,7 +88,7 @@ class RoleBody(RestBody, kw_only=True):
     def parse_permissions(self) -> Sequence[str]:
         """Return the texts of the permissions. Raises Invalid."""
         return [
-            str(parse_permission(str(row.resource_type), str(action)))
+            str(parse_permission(str(row.resource_type), str(action), field="actions"))
             for row in self.permissions
             for action in row.actions[:MAX_ACTIONS]
         ]

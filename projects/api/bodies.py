@@ -79,13 +79,16 @@ CUSTOM_ID_OFFSET = 1000
 _ROLE_KEYS = {number: key for key, number in ROLE_IDS.items()}
 
 
-def parse_permission(entity: str, action: str) -> Permission:
-    """Parse a resourceType and an action, in our words or Run:ai's. Raises Invalid."""
+def parse_permission(entity: str, action: str, *, field: str = "action") -> Permission:
+    """Parse a resourceType and an action, in our words or Run:ai's. `field` is that of the action.
+
+    Raises Invalid.
+    """
     problems, name = [], _ENTITIES.get(entity, entity)
     if name not in set(Entity):
         problems.append(("resourceType", f"resourceType must be one of {', '.join(Entity)}."))
     if action not in _VERBS:
-        problems.append(("action", f"action must be one of {', '.join(ACTIONS.values())}."))
+        problems.append((field, f"An action must be one of {', '.join(ACTIONS.values())}."))
     if problems:
         raise Invalid(problems)
     return Permission(Entity(name), _VERBS[action])

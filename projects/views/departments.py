@@ -60,12 +60,21 @@ def _format_quota(amount: Decimal | None) -> str:
     return "Unlimited" if amount is None else gpus(amount)
 
 
+def _describe_gpu_quota(row: Any) -> str:
+    """Return in words where a department's quota comes from, and where it holds; "" for one."""
+    if row.gpu_quota is None:
+        return "the sum of its projects"
+    clusters = row.clusters_count or 0
+    return f"on each of its {clusters} clusters" if clusters > 1 else ""
+
+
 def _render_quota(row: Department) -> SafeString:
     """Render the quota, where it comes from, and the limit."""
+    remark = _describe_gpu_quota(row)
     return format_html(
         "{}{}{}",
         group_thousands(_format_quota(effective_gpu_quota(row))),
-        _render_remark("sum of its projects") if row.gpu_quota is None else "",
+        _render_remark(remark) if remark else "",
         _render_remark(f"at most {render_gpus(row.gpu_limit)}")
         if row.gpu_limit is not None
         else "",
@@ -192,6 +201,7 @@ def department(request: Request, pk: int) -> HttpResponse:
     context = {
         "department": shown_department,
         "quota": effective_gpu_quota(shown_department),
+        "quota_words": _describe_gpu_quota(shown_department),
         "limits": _describe_limits(shown_department),
         "memory": _format_memory(shown_department),
         "ratio": _format_ratio(shown_department),

@@ -128,7 +128,8 @@
       let before = -Infinity;
       const texts = [], lines = [];
       for (let local = Math.ceil((this.begin - offset) / step) * step; local + offset <= this.end; local += step) {
-        offset = behind(local + offset);
+        // Hours and less count on through a change of clocks.
+        if (step > 3600) offset = behind(local + offset);
         const at = local + offset;
         // An hour that was left out has no moments of its own.
         if (at <= before || at > this.end) continue;

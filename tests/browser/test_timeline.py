@@ -117,6 +117,7 @@ def test_chosen_ranks_are_in_the_address_and_the_pane_has_it_too(
     expect(page.locator("#drawer .tl-row--rank")).to_have_count(6)
 
 
+GRID_PLACES = "lines => lines.map((line) => line.getAttribute('x1'))"
 BEFORE_AND_AFTER_SUMMER = """
 from datetime import UTC, datetime
 from projects.models import Project
@@ -143,3 +144,24 @@ def test_days_begin_at_midnight_also_after_clocks_went_back(sign_in: SignIn, sit
     assert days[0].month == 10
     assert days[-1].month == 11
     assert len({later - earlier for earlier, later in pairwise(days)}) == 1, days
+
+
+def test_hours_go_on_through_a_change_of_clocks(sign_in: SignIn, site: Site) -> None:
+    hours = BEFORE_AND_AFTER_SUMMER
+    for before, after in (
+        ("2026, 10, 20, 9", "2026, 10, 25, 0"),
+        ("2026, 11, 5, 9", "2026, 10, 25, 3"),
+        ("autumn", "night"),
+    ):
+        hours = hours.replace(before, after)
+    key = site.server.python(hours).split()[-1]
+    page = sign_in("bob")
+    clock = page.context.new_cdp_session(page)
+    clock.send("Emulation.setTimezoneOverride", {"timezoneId": "Europe/Berlin"})
+    page.goto(f"/workloads/{key}/timeline")
+    expect(page.locator("[data-timeline-zone]")).to_have_text("Europe/Berlin")
+    lines = page.locator("[data-timeline-grid] line")
+    places = [float(each.removesuffix("%")) for each in lines.evaluate_all(GRID_PLACES)]
+    assert len(places) >= 3
+    distances = [later - earlier for earlier, later in pairwise(places)]
+    assert max(distances) - min(distances) < 0.1, places

@@ -233,8 +233,9 @@ def test_a_closed_standard_input_has_nothing_to_read(
         ("spec: &a\n  image: *a\n", "Circular"),
         ("name: !!binary aGk=\n", "bytes"),
         ("? [a]\n: b\n", "unhashable"),
+        ("spec: {workers: .inf}\n", "Out of range"),
     ],
-    ids=["yaml twice", "json twice", "circle", "binary", "name"],
+    ids=["yaml twice", "json twice", "circle", "binary", "name", "infinite"],
 )
 def test_a_file_that_is_not_what_it_seems_is_refused_before_it_is_sent(
     stranger: CommandLine, text: str, message: str

@@ -41,8 +41,9 @@ def test_a_pod_that_the_cluster_has_no_more_does_not_run(
 
 
 def test_a_status_or_project_that_there_is_not_is_refused(bob: CommandLine) -> None:
-    refused = bob("list", "--project", "team-x", code=5)
-    assert "There is no project team-x among those that you may see." in refused.err
+    for command in (("list",), ("list", "--watch"), ("prune", "--older-than", "30d")):
+        refused = bob(*command, "--project", "team-x", code=5)
+        assert "There is no project team-x among those that you may see." in refused.err
     refused = bob("list", "--status", "running", "--status", "runing", code=2)
     assert "no status runing" in refused.err
     assert "running" in refused.err

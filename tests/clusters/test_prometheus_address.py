@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 
 from clusters.metrics.sign_in import SignIn, SignInWay, parse_sign_in
-from clusters.models import PrometheusSignIn
+from clusters.models import Cluster, PrometheusSignIn
 from projects import tokens
 from projects.models import AuditEntry
 from tests.cast import Cast
@@ -264,3 +264,28 @@ def test_a_change_of_how_it_is_signed_in_to_is_not_taken_back_either(
         client, cast, prometheus_way="none", started_from=opened
     )
     assert load_sign_in(cast).token == "s3cret-t0ken"
+
+
+def test_the_second_editor_is_told_before_what_was_sent_is_judged(
+    client: Client, cast: Cast
+) -> None:
+    """What was stored is for another address, or is stored no longer."""
+    path = f"/clusters/{cast.cluster.pk}/edit"
+    for change in ({"prometheus_url": "https://other.example"} | TOKEN, {"prometheus_url": ""}):
+        assert edit(client, cast, **TOKEN) == ""
+        opened = client.get(path).context["started_from"]
+        assert edit(client, cast, **change) == ""
+        sent = {"name": "here", "way": "stored", "prometheus_url": SECURE}
+        late = client.post(path, sent | {"prometheus_way": "stored", "started_from": opened})
+        assert late.status_code == 409
+        assert "it was changed meanwhile by alice" in late.content.decode()
+
+
+def test_credentials_of_another_server_are_not_replaced_unseen(client: Client, cast: Cast) -> None:
+    client.force_login(cast.alice)
+    path = f"/clusters/{cast.cluster.pk}/edit"
+    opened = client.get(path).context["started_from"]
+    Cluster.objects.update(server="https://moved.example")
+    late = client.post(path, {"name": "here", "way": "stored", "started_from": opened})
+    assert late.status_code == 409
+    assert "https://moved.example" in late.content.decode()

@@ -341,7 +341,9 @@ def test_its_quota_holds_on_each_of_its_clusters(client: Client, cast: Cast) -> 
     Project.objects.update(allocated={"gpu": "2"})
     Department.objects.update(gpu_quota=4)
     client.force_login(cast.alice)
-    assert "50 %" in client.get("/departments").content.decode()
+    page = client.get("/departments").content.decode()
+    assert "50 %" in page
+    assert "on each of its 2 clusters" in page
     page = client.get(department_url(cast)).content.decode()
     assert "50 %" in page
 

@@ -214,6 +214,24 @@ def test_a_download_does_not_hide_the_training_after_it(
     assert (state.pattern, state.step) == expected
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Train: 1%|    | 3/375 [00:03<06:00, 103.0 examples/s]",
+        b"Training on dataset wikitext: 1%|    | 3/375 [00:03<06:00, 1.03it/s]",
+        b"Train (compiled): 1%|    | 3/375 [00:03<06:00, 1.03it/s]",
+    ],
+)
+def test_a_bar_that_says_it_is_of_a_training_is_one(line: bytes) -> None:
+    state = _read_state(line)
+    assert (state.pattern, state.step, state.total) == ("tqdm", 3, 375)
+
+
+def test_a_line_at_step_zero_that_is_written_over_has_its_loss() -> None:
+    line = b"step 0: loss 9.1\rstep 1: loss 8.0"
+    assert [each.reading.loss for each in LineParser().parse_line(line)] == [9.1, 8.0]
+
+
 def test_what_stands_behind_the_rate_of_a_bar_is_no_rate() -> None:
     state = _read_state(b"  1%|    | 3/375 [00:03<06:00,  1.03it/s, io=12.5MB/s, 900 examples/s]")
     assert (state.pattern, state.step) == ("tqdm", 3)

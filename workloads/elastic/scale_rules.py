@@ -136,7 +136,7 @@ def may_grow(job: ElasticJob, now: float, times: ScaleTimes) -> bool:
 
 
 def _is_due(job: ElasticJob, now: float, times: ScaleTimes) -> bool:
-    # A pause that ends later than any that begins now is of before the clock was set back.
+    # A pause that ends later than any that begins now was written while the clock was ahead.
     latest = now + max(times.room, LONGEST_PAUSE)
     return job.scale_after is None or not now < job.scale_after <= latest
 

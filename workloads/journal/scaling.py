@@ -166,7 +166,7 @@ def record_room(with_room: Collection[int], without_room: Collection[int]) -> No
     none.
     """
     now = timezone.now()
-    # One of a time to come is of before the clock was set back.
+    # One of a time to come was written while the clock was ahead.
     unknown = Q(room_since=None) | Q(room_since__gt=now)
     Attempt.objects.filter(unknown, pk__in=with_room).update(room_since=now)
     Attempt.objects.filter(pk__in=without_room, room_since__isnull=False).update(room_since=None)

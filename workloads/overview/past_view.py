@@ -170,12 +170,12 @@ def build_past_view(state: State, sight: PastSight, focus: PastFocus, most: int)
     # On a node whoever has pods there was there, started or not.
     waiting = [each for each in concerned if each.status in _WAITING and focus.node is None]
     running = [each for each in concerned if each.status not in _WAITING or focus.node is not None]
-    there = None if focus.node is None else by_node.get(focus.node, [])
+    placements = None if focus.node is None else by_node.get(focus.node, [])
     nodes = _choose_nodes(state, sight, focus, by_node)
     projects, others = _build_projects(state, sight, focus)
     return PastView(
         waiting=_build_rows(waiting, sight, state, most, _since_key),
-        running=_build_rows(running, sight, state, most, _size_key, there),
+        running=_build_rows(running, sight, state, most, _size_key, placements),
         nodes=[_build_node(each, sight, state, by_node) for each in nodes[:most]],
         more_nodes=max(0, len(nodes) - most),
         projects=projects[:most],
@@ -218,12 +218,12 @@ def _build_rows(
     state: State,
     most: int,
     key: Callable[[PastWorkload], tuple[object, ...]],
-    there: Sequence[Placement] | None = None,
+    placements_on_node: Sequence[Placement] | None = None,
 ) -> PastRows:
     """Return the first of the visible workloads by a key, and the sum of the others.
 
-    Of a node that is looked at, `there` are its placements: the others count with what they held
-    of it, as in its picture.
+    Of a node that is looked at, `placements_on_node` has what is there: the others count with what
+    they held of it, as in its picture.
     """
     visible = [each for each in workloads if each.project in sight.projects]
     hidden = [
@@ -231,14 +231,14 @@ def _build_rows(
         for each in workloads
         if each.project not in sight.projects and sight.counts_cluster(each.cluster)
     ]
-    if there is None:
+    if placements_on_node is None:
         gpus = sum(
             each.gpus_requested if each.status in _WAITING else each.gpus_allocated
             for each in hidden
         )
     else:
         hidden_ids = {each.id for each in hidden}
-        gpus = sum(placed.gpus for placed in there if placed.workload in hidden_ids)
+        gpus = sum(placed.gpus for placed in placements_on_node if placed.workload in hidden_ids)
     first_workloads = heapq.nsmallest(most, visible, key=key)
     places = list_places(state.workloads.values(), QUEUED, first_workloads)
     nodes: dict[bytes, list[str]] = {each.id: [] for each in first_workloads}

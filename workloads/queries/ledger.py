@@ -77,7 +77,7 @@ class LedgerGroup:
     project: int | None = None
     project_name: str = ""
     user: str = ""
-    is_there: bool = False
+    has_page: bool = False
     """Whether it has a page; of a workload that is known once `mark_visible_workloads` ran."""
 
 
@@ -143,7 +143,7 @@ def mark_visible_workloads(groups: Sequence[LedgerGroup], user: User) -> None:
     visible = Workload.objects.visible_to(user).filter(pk__in=keys).order_by()
     visible_keys = set(visible.values_list("pk", flat=True))
     for group in groups:
-        group.is_there = group.key in visible_keys
+        group.has_page = group.key in visible_keys
 
 
 def _sum_amounts() -> dict[str, Any]:
@@ -188,7 +188,7 @@ def _build_group(row: Mapping[str, Any], grouping: Grouping) -> LedgerGroup:
     group.project, group.project_name = row.get("project_id"), row.get("project__name") or ""
     match grouping:
         case Grouping.PROJECT:
-            group.is_there = row["project__deleted_at"] is None
+            group.has_page = row["project__deleted_at"] is None
         case Grouping.WORKLOAD:
             group.user = row["owner"]
         case Grouping.USER:

@@ -128,7 +128,7 @@ def _open_bookmark(cluster: Cluster, now: datetime) -> LedgerBookmark:
     )
     is_silent = cluster.unreachable_since is not None or not cluster.is_enabled
     held_until = bookmark.held_until
-    # One that ends later than any that begins now is of before the clock was set back.
+    # One that ends later than any that begins now was written while the clock was ahead.
     is_of_false_time = held_until is not None and held_until > now + get_lag()
     has_paused = now - bookmark.looked_at > PAUSE
     if (is_silent and cluster.removed_at is None) or has_paused or is_of_false_time:

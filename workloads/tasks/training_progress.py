@@ -42,6 +42,7 @@ from workloads.training_progress import (
     estimate_rest,
     find_place,
 )
+from workloads.training_progress.step_times import SET_BACK
 
 logger = logging.getLogger(__name__)
 
@@ -211,7 +212,7 @@ def _follow_workload(
         each.row.read_at = now
     lead = _choose_lead(row, ranks)
     history = decode_history(None if curve is None or is_new else curve.history)
-    history.drop_later(now.timestamp())
+    history.drop_later(now.timestamp() + SET_BACK)
     new_points = 0
     if lead is not None:
         new_points = _apply_lines(row, history, lines.get(lead.row.rank, ()))

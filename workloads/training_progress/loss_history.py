@@ -32,7 +32,7 @@ class LossHistory:
         return True
 
     def drop_later(self, at: float) -> None:
-        """Drop the points after a moment: with it as now, a clock that was ahead has set them."""
+        """Drop the points later than `at`, which a clock that was ahead has set."""
         self.points = [each for each in self.points if each[0] <= at]
 
     def _thin_out(self) -> None:

@@ -15,6 +15,8 @@ from workloads.training_progress.patterns import (
     METRICS,
     OWN,
     PATTERNS,
+    TQDM,
+    TRAINING_BAR,
     Pattern,
 )
 from workloads.training_progress.readings import Metric, Reading, build_reading, parse_number
@@ -65,6 +67,7 @@ class _CompiledPattern:
     pattern: Pattern
     expressions: Sequence[Any]
     unless: Any
+    other_work: Any
 
 
 @functools.cache
@@ -74,6 +77,7 @@ def _compile_patterns() -> Sequence[_CompiledPattern]:
             each,
             [_compile(expression) for expression in each.expressions],
             _compile(each.unless) if each.unless else None,
+            _compile(each.other_work) if each.other_work else None,
         )
         for each in PATTERNS
     ]
@@ -124,12 +128,11 @@ class LineParser:
     def parse_line(self, line: bytes) -> list[LineReading]:
         """Parse a line without its time: a reading for each of its last bars."""
         *written_over, last = _split_pieces(line) or [b""]
-        # What a bar is of may only be told by its rate, which it has not at its beginning.
         begun = [
             each
             for piece in written_over
             for each in self._parse_piece(piece)
-            if each.reading.step != 0
+            if not _is_bar_at_zero(each.reading)
         ]
         return begun + self._parse_piece(last)
 
@@ -150,6 +153,11 @@ class LineParser:
             if reading is not None:
                 return (reading,)
         return list(_parse_by_table(text))
+
+
+def _is_bar_at_zero(reading: Reading) -> bool:
+    """Return whether nobody knows yet what a bar is of: only its rate may tell, and it has none."""
+    return reading.pattern == TQDM and reading.step == 0 and reading.loss is None
 
 
 def _split_pieces(line: bytes) -> Sequence[bytes]:
@@ -185,9 +193,14 @@ def _find_match(compiled: _CompiledPattern, text: str) -> Any:
     """Return the first match of a pattern's expressions; None where none counts."""
     matches = (each.search(text) for each in compiled.expressions)
     match = next((each for each in matches if each is not None), None)
-    if match is None or (compiled.unless is not None and compiled.unless.search(text) is not None):
+    if match is None or _is_found(compiled.unless, text):
         return None
-    return match
+    is_other_work = _is_found(compiled.other_work, text)
+    return None if is_other_work and not _is_found(_compile(TRAINING_BAR), text) else match
+
+
+def _is_found(expression: Any, text: str) -> bool:
+    return expression is not None and expression.search(text) is not None
 
 
 def _build_table_reading(pattern: Pattern, text: str, texts: dict[str, str]) -> Reading | None:

@@ -15,6 +15,7 @@ _BAR = r"\d{1,3}%\|[^|]*\|\s*"
 _EQUAL_SIGNS = r"(?:\[[=>.\s]*\]|[━╸╺╍─ ]{3,})"
 """The bars of Keras 2, Keras 3 and Rich."""
 OWN = "own"
+TQDM = "tqdm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +23,9 @@ class Pattern:
     """One form of progress lines.
 
     `is_of_epoch` says that its steps count within an epoch, `first_epoch` is the number of the
-    first epoch. A line in which `unless` matches is passed over. `is_beside_bar` says that a bar of
-    another pattern may stand in the same line.
+    first epoch. A line in which `unless` matches is passed over, and so is one in which
+    `other_work` matches and TRAINING_BAR does not. `is_beside_bar` says that a bar of another
+    pattern may stand in the same line.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Pattern:
     is_of_epoch: bool = False
     first_epoch: int | None = None
     unless: str = ""
+    other_work: str = ""
     is_beside_bar: bool = False
 
 
@@ -46,17 +49,19 @@ METRICS: Sequence[str] = (
 """Metrics that may stand anywhere in a line of progress; of two for one metric the first holds."""
 
 _EVALUATION = r"(?i)(?:valid|eval|test|predict|sanity)"
+_EVALUATION_BAR = rf"{_EVALUATION}[^|]{{0,100}}?\d{{1,3}}%\|"
 _OTHER_WORK = (
-    r"(?i)(?:valid|eval|test|predict|sanity|load|map|token|shard|fetch|infer|filter|split|cast|"
-    r"process|extract|generat|sav|cach|reading|writing|files|dataset|captur|convert|compil)"
-    r"[^|]{0,100}?\d{1,3}%\||<[\d:?]{1,12}, *"
-    r"(?:[\d.?]+ examples/s|[\d.?]+ ?[kmgt]?i?b/s|\d{6,}(?:\.\d+)?it/s)"
+    r"(?i)(?:load|map|token|shard|fetch|infer|filter|split|cast|process|extract|generat|sav|cach|"
+    r"reading|writing|files|dataset|captur|convert|compil)[^|]{0,100}?\d{1,3}%\||"
+    r"<[\d:?]{1,12}, *(?:[\d.?]+ examples/s|[\d.?]+ ?[kmgt]?i?b/s|\d{6,}(?:\.\d+)?it/s)"
 )
-"""Descriptions of bars that are not about training steps, and rates that no training has.
+"""Descriptions of bars that are not about training steps, and rates of those that have none.
 
 Whatever Hugging Face's datasets do to a dataset is in examples. torchvision downloads bytes, which
 it calls iterations.
 """
+TRAINING_BAR = r"(?i)^\W*(?:train|training|epoch)(?: on\b| *[:(\[]| *\d)"
+"""How a bar begins that says itself that it is of a training."""
 
 PATTERNS: Sequence[Pattern] = (
     Pattern(
@@ -109,10 +114,11 @@ PATTERNS: Sequence[Pattern] = (
         unless=_EVALUATION,
     ),
     Pattern(
-        "tqdm",
+        TQDM,
         "tqdm",
         (rf"{_BAR}(?P<step>\d+)/(?P<total>\d+) \[",),
-        unless=_OTHER_WORK,
+        unless=_EVALUATION_BAR,
+        other_work=_OTHER_WORK,
     ),
     Pattern(
         "keras",

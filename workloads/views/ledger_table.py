@@ -74,9 +74,9 @@ def _get_name(group: LedgerGroup) -> str:
 
 
 def _render_name(group: LedgerGroup) -> str:
-    if group.is_there and isinstance(group.key, int):
+    if group.has_page and isinstance(group.key, int):
         return render_link("project-usage", group.key, group.name)
-    return render_link("workload", group.key, group.name) if group.is_there else _get_name(group)
+    return render_link("workload", group.key, group.name) if group.has_page else _get_name(group)
 
 
 def _get_allocated(group: LedgerGroup) -> int:

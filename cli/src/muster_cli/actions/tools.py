@@ -14,6 +14,7 @@ from typing import Any
 from muster_cli.actions import logs, nodes, submissions, workloads
 from muster_cli.actions.answer_size import write_answer
 from muster_cli.actions.log_lines import LogLine, LogRequest
+from muster_cli.actions.projects import get_project
 from muster_cli.actions.tool_arguments import Parameter, parse_arguments
 from muster_cli.errors import NotFound, UsageProblem, drop_invisible
 from muster_cli.resource_types import Verb, get_value
@@ -145,7 +146,10 @@ def list_workloads(session: Session, arguments: Arguments) -> Answer:
         limit=arguments["limit"] + 1,
     )
     rows = (_choose_values(each, _WORKLOAD_PLACES) for each in items)
-    return _take_items("workloads", rows, arguments["limit"])
+    answer = _take_items("workloads", rows, arguments["limit"])
+    if project and not answer["workloads"]:
+        get_project(session, project)
+    return answer
 
 
 def get_workload(session: Session, arguments: Arguments) -> Answer:

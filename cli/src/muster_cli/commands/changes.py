@@ -8,6 +8,7 @@ import click
 
 from muster_cli.actions import moments
 from muster_cli.actions import workloads as actions
+from muster_cli.actions.projects import get_project
 from muster_cli.commands.invocation import (
     Invocation,
     pass_invocation,
@@ -129,6 +130,8 @@ def prune(
         name = f"{each['projectName']}/{each['name']}"
         invocation.terminal.write_line(f"{name}  {each['phase']}  {ended_at}")
     if not workloads:
+        if chosen:
+            get_project(invocation.session, chosen)
         invocation.notify("There is nothing that ended so long ago.")
         return
     if dry_run:

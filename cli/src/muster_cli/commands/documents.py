@@ -35,7 +35,7 @@ def load_document(path: str) -> Any:
         # Imported by name where it is used: PyYAML takes as long as all the rest.
         value = importlib.import_module("muster_cli.output.yaml_format").load_yaml(text)
         # YAML has values that are none of JSON, as an object within itself.
-        json.dumps(value)
+        json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageProblem(f"{path} cannot be read as JSON or YAML: {error}"[:500]) from None
     return value

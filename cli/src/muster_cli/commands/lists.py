@@ -99,6 +99,8 @@ def list_command(
         )
 
     if watch:
+        if project_name:
+            get_project(session, project_name)
         watch_items(
             invocation,
             lambda patience: load(patience)[:limit],

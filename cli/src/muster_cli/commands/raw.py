@@ -55,7 +55,7 @@ def api(
     for each in query:
         name, equals, value = each.partition("=")
         if not (name and equals):
-            # Sent without a name or a value it would narrow nothing, and nobody would notice.
+            # It would narrow nothing, and nobody would notice.
             raise UsageProblem(f"--query {each} is not NAME=VALUE.", "It is as limit=5.")
         parameters.setdefault(name, []).append(value)
     if data is not None and file_name:
