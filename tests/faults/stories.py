@@ -2,6 +2,7 @@
 each, and where it has to end.
 """
 
+import http.client
 import os
 import random
 import shutil
@@ -118,7 +119,8 @@ class Witness:
                         self._note(api.get(JOBS).ok()["items"])
                 finally:
                     api.close()
-            except (OSError, AssertionError, ValueError):
+            # The server is killed in the midst of answers, too.
+            except (OSError, AssertionError, ValueError, http.client.HTTPException):
                 continue
 
     def _note(self, jobs: list[Object]) -> None:
