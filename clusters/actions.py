@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import F
 from django.utils import timezone
 
 from clusters import connections, seams, tasks
@@ -81,8 +82,17 @@ def reconnect(
         {"server": cluster.server, "way": str(cluster.way)},
         {"server": access.server, "way": str(way), "kubeconfig": audit.CHANGED},
     )
+    # The embedded cluster gets credentials at each of its starts: that is nobody's edit.
+    is_edit = user is not None or (access.server, way) != (cluster.server, cluster.way)
     with transaction.atomic():
-        _update_cluster(cluster, server=access.server, way=way, kubeconfig=kubeconfig, **unknown)
+        _update_cluster(
+            cluster,
+            is_edit=is_edit,
+            server=access.server,
+            way=way,
+            kubeconfig=kubeconfig,
+            **unknown,
+        )
         _record(Event.UPDATE, cluster, user, before, after)
     heartbeat.enqueue(str(cluster.pk))
 
@@ -104,7 +114,7 @@ def rename(cluster: Cluster, name: str, *, user: User | None = None) -> None:
     before = cluster.name
     try:
         with transaction.atomic():
-            _update_cluster(cluster, name=name)
+            _update_cluster(cluster, is_edit=True, name=name)
             _record(Event.UPDATE, cluster, user, {"name": before}, {"name": name})
     except IntegrityError:
         raise _build_name_clash(name) from None
@@ -140,7 +150,7 @@ def set_prometheus(
     if before == after and not is_changed:
         return
     with transaction.atomic():
-        _update_cluster(cluster, prometheus_url=url, prometheus_matcher=matcher)
+        _update_cluster(cluster, is_edit=True, prometheus_url=url, prometheus_matcher=matcher)
         if sign_in is not None and (secrets := sign_in.to_text()):
             PrometheusSignIn.objects.update_or_create(
                 cluster=cluster, defaults={"way": sign_in.way.value, "secrets": secrets}
@@ -341,16 +351,20 @@ def _validate_access(way: str, kubeconfig: str, is_local: bool) -> ClusterAccess
     return access
 
 
-def _update_cluster(cluster: Cluster, **values: Any) -> None:
-    """Write these fields. Raises Clash for a cluster that was removed meanwhile: it keeps no
-    credentials, and gets none.
+def _update_cluster(cluster: Cluster, *, is_edit: bool = False, **values: Any) -> None:
+    """Write these fields; an edit raises the version. Raises Clash for a cluster that was removed
+    meanwhile: it keeps no credentials, and gets none.
     """
-    if not Cluster.objects.there().filter(pk=cluster.pk).update(**values):
+    # In the database: two who change it at once raise it twice.
+    raised = {"edit_version": F("edit_version") + 1} if is_edit else {}
+    if not Cluster.objects.there().filter(pk=cluster.pk).update(**values, **raised):
         raise Clash(
             f"{cluster.name} was removed by somebody else meanwhile. To use it again, add it."
         )
     for name, value in values.items():
         setattr(cluster, name, value)
+    if is_edit:
+        cluster.refresh_from_db(fields=["edit_version"])
 
 
 def _build_name_clash(name: str) -> Clash:

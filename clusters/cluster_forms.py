@@ -19,7 +19,7 @@ from clusters.kube.access import (
     check_token,
     parse_kubeconfig,
 )
-from clusters.models import ConnectionWay
+from clusters.models import Cluster, ConnectionWay
 from clusters.prometheus_form import PrometheusForm
 
 NAME_VALIDATOR = RegexValidator(
@@ -159,7 +159,16 @@ class ClusterChangeForm(PrometheusForm, ClusterForm):
         super().__init__(*args, **kwargs)
         choices = self.fields["way"].choices  # type: ignore[attr-defined]
         self.fields["way"].choices = [(STORED_WAY, "Keep the stored credentials"), *choices]  # type: ignore[attr-defined]
-        self.fields["way"].initial = STORED_WAY
+
+    @staticmethod
+    def values(cluster: Cluster) -> dict[str, str]:
+        """Return the form's values of a cluster, which keep the stored credentials."""
+        return {
+            "name": cluster.name,
+            "way": STORED_WAY,
+            "prometheus_url": cluster.prometheus_url,
+            "prometheus_matcher": cluster.prometheus_matcher,
+        }
 
     @property
     def keeps_credentials(self) -> bool:

@@ -66,7 +66,10 @@ class Cluster(models.Model):
     removed_at = models.DateTimeField(null=True, editable=False)
     """When it was removed while it still had a history; no page shows it from then on."""
     version = models.CharField(max_length=64, blank=True)
+    """Of Kubernetes, as its API server has it."""
     platform = models.CharField(max_length=128, blank=True)
+    edit_version = models.PositiveIntegerField(default=1, db_default=1, editable=False)
+    """Raised with each change of what its form sets; what Muster finds out of it does not count."""
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_seen_at = models.DateTimeField(null=True, editable=False)
     unreachable_since = models.DateTimeField(null=True, editable=False)

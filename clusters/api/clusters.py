@@ -5,7 +5,6 @@ clusters, as on the pages.
 import uuid
 from typing import Any
 
-from django.db import transaction
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -14,7 +13,8 @@ from rest_framework.response import Response
 from clusters import actions, cluster_twins, connection_trial
 from clusters.api import cluster_schemas
 from clusters.api.cluster_schemas import ClusterChange, ConnectionBody
-from clusters.cluster_forms import STORED_WAY, ClusterChangeForm, ClusterForm
+from clusters.cluster_forms import ClusterChangeForm, ClusterForm
+from clusters.cluster_saving import save_cluster
 from clusters.connection_trial import ConnectionTrial
 from clusters.models import Cluster
 from clusters.permission_review import PermissionReview
@@ -26,6 +26,7 @@ from projects import access
 from projects.api import schemas
 from projects.api.base import ApiView, ListQuery
 from projects.api.idempotency import idempotent
+from projects.api.merging import follow_version, repeat_stale
 from projects.permissions import Entity, Verb
 from projects.scopes import cluster_scope
 
@@ -129,16 +130,12 @@ class ClusterView(ApiView):
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
+    @repeat_stale
     def patch(self, request: Request, pk: uuid.UUID) -> Response:
         access.require(self.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
         cluster = _get_cluster(pk)
         body = _parse_body(ClusterChange, request.data)
-        stored = {
-            "name": cluster.name,
-            "way": STORED_WAY,
-            "prometheus_url": cluster.prometheus_url,
-            "prometheus_matcher": cluster.prometheus_matcher,
-        }
+        stored = ClusterChangeForm.values(cluster)
         form = ClusterChangeForm(
             stored | body.build_form_data(),
             initial=stored,
@@ -146,20 +143,8 @@ class ClusterView(ApiView):
             stored_way=actions.find_sign_in_way(cluster),
         )
         _validate_form(form)
-        # All of it, or nothing: one of the changes may be refused.
-        with transaction.atomic():
-            if form.cleaned_data["name"] != cluster.name:
-                actions.rename(cluster, form.cleaned_data["name"], user=self.user)
-            if not form.keeps_credentials:
-                way, kubeconfig = form.credentials
-                actions.reconnect(cluster, kubeconfig, way=way, user=self.user)
-            url = form.cleaned_data["prometheus_url"]
-            if url or cluster.prometheus_url:
-                actions.set_prometheus(
-                    cluster, url, form.sign_in, matcher=form.matcher, user=self.user
-                )
-            if body.enabled is not None and body.enabled != cluster.is_enabled:
-                (actions.enable if body.enabled else actions.disable)(cluster, user=self.user)
+        with follow_version(cluster.edit_version, None) as version:
+            cluster = save_cluster(pk, form, self.user, version, is_enabled=body.enabled)
         return Response(serialize_cluster(cluster))
 
     @extend_schema(

@@ -1,11 +1,11 @@
 """The pages on which administrators add, try, change, check, disable and remove clusters."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from django.contrib import messages
-from django.db import transaction
+from django.forms import BaseForm
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from clusters import actions, cluster_twins, connection_trial
 from clusters.cluster_forms import STORED_WAY, ClusterChangeForm, ClusterForm
+from clusters.cluster_saving import save_cluster
 from clusters.connection_trial import ConnectionTrial
 from clusters.models import Cluster
 from console import edit_conflicts
@@ -23,15 +24,12 @@ from console.http import redirect_with_message
 from console.questions import Question, render_question
 from projects import access
 from projects.http import Request
-from projects.last_changes import find_last_change
 from projects.models import User
 from projects.permissions import Entity, Verb
+from projects.row_editing import edit_row
 from projects.scopes import cluster_scope
 
 hide_credentials = sensitive_post_parameters("kubeconfig", "token")
-
-EditedValues = Mapping[str, Sequence[str]]
-"""What a form shows of a row, by its fields."""
 
 
 @require_http_methods(["GET", "POST"])
@@ -60,7 +58,7 @@ def cluster_new(request: Request) -> HttpResponse:
                 reverse("cluster", args=[cluster.pk]),
                 f"Cluster {cluster.name} is added; it is being asked what it can do.",
             )
-    return _render_form(request, form, None)
+    return _render_form(request, form, {})
 
 
 @require_http_methods(["GET", "POST"])
@@ -75,39 +73,31 @@ def cluster_edit(request: Request, pk: uuid.UUID) -> HttpResponse:
     """
     access.require(request.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
     cluster = _get_cluster(pk)
-    stored = {
-        "name": cluster.name,
-        "prometheus_url": cluster.prometheus_url,
-        "prometheus_matcher": cluster.prometheus_matcher,
-    }
     form = ClusterChangeForm(
         request.POST or None,
-        initial=stored,
+        initial=ClusterChangeForm.values(cluster),
         is_local=cluster.is_local,
         stored_way=actions.find_sign_in_way(cluster),
     )
     if "test" in request.POST:
         return _render_trial(request, form, cluster)
-    if request.method == "POST" and _is_changed_meanwhile(request, cluster):
-        # Before it is validated: against the changed row what was sent may make no sense.
-        return _render_form(request, form, cluster, is_late=True)
-    if request.method == "POST" and form.is_valid():
-        try:
-            # All of it, or nothing: one of the changes may be refused.
-            with transaction.atomic():
-                _lock_unchanged(request, cluster)
-                _apply_form(cluster, form, request.user)
-        except edit_conflicts.ChangedMeanwhile:
-            return _render_form(request, form, _get_cluster(pk), is_late=True)
-        except UserError as refusal:
-            form.add_error(refusal.field or None, refusal.text)
-            # What was changed of it before the refusal is not stored.
-            cluster = _get_cluster(pk)
-        else:
-            return redirect_with_message(
-                request, reverse("cluster", args=[pk]), f"Cluster {cluster.name} is changed."
-            )
-    return _render_form(request, form, cluster)
+
+    def save(version: int) -> str:
+        return f"Cluster {save_cluster(pk, form, request.user, version).name} is changed."
+
+    return edit_row(
+        request,
+        form,
+        cluster,
+        entity="cluster",
+        back=reverse("cluster", args=[pk]),
+        values=_list_compared_values,
+        reload=lambda: _get_cluster(pk),
+        save=save,
+        get_version=attrgetter("edit_version"),
+        render=_render_form,
+        context={"cluster": cluster},
+    )
 
 
 @require_POST
@@ -176,35 +166,9 @@ def _get_cluster(pk: uuid.UUID) -> Cluster:
     return cluster
 
 
-def _lock_unchanged(request: Request, cluster: Cluster) -> None:
-    """Lock the row of a cluster that was loaded before.
-
-    Raises ChangedMeanwhile where it is not any more what the sent form started from.
-    """
-    rows = Cluster.objects.there().defer("kubeconfig").select_for_update(no_key=True)
-    row = get_object_or_404(rows, pk=cluster.pk)
-    if _is_changed_meanwhile(request, row, _list_values(cluster)):
-        raise edit_conflicts.ChangedMeanwhile(0, f"Cluster {cluster.name}")
-
-
-def _is_changed_meanwhile(
-    request: Request, cluster: Cluster, loaded_values: EditedValues | None = None
-) -> bool:
-    """Return whether a cluster is not any more what the sent form started from.
-
-    It has no version, so its values are compared; where the form does not say, with those that were
-    loaded before.
-    """
-    start = edit_conflicts.parse_start(request.POST.get(edit_conflicts.START_FIELD, ""))
-    values = loaded_values if start is None else start.values
-    return values is not None and bool(
-        edit_conflicts.find_differences(values, _list_values(cluster))
-    )
-
-
-def _list_values(cluster: Cluster) -> EditedValues:
-    """Return what the form shows of the cluster, as it would be typed."""
-    values = {
+def _list_compared_values(cluster: Cluster) -> dict[str, str]:
+    """Return what a second editor is shown of a cluster: no secrets, but where they are for."""
+    return {
         "name": cluster.name,
         "way": cluster.way,
         "server": cluster.server,
@@ -212,18 +176,6 @@ def _list_values(cluster: Cluster) -> EditedValues:
         "prometheus_matcher": cluster.prometheus_matcher,
         "prometheus_way": actions.find_sign_in_way(cluster),
     }
-    return {name: [value] if value else [] for name, value in values.items()}
-
-
-def _apply_form(cluster: Cluster, form: ClusterChangeForm, user: User) -> None:
-    if form.cleaned_data["name"] != cluster.name:
-        actions.rename(cluster, form.cleaned_data["name"], user=user)
-    if not form.keeps_credentials:
-        way, kubeconfig = form.credentials
-        actions.reconnect(cluster, kubeconfig, way=way, user=user)
-    url = form.cleaned_data["prometheus_url"]
-    if url or cluster.prometheus_url:
-        actions.set_prometheus(cluster, url, form.sign_in, matcher=form.matcher, user=user)
 
 
 def _render_trial(request: Request, form: ClusterForm, cluster: Cluster | None) -> HttpResponse:
@@ -233,7 +185,10 @@ def _render_trial(request: Request, form: ClusterForm, cluster: Cluster | None) 
     trial = _run_trial(form, cluster, request.user)
     if request.htmx:
         return render(request, "clusters/_trial.html", {"trial": trial, "form": form})
-    return _render_form(request, form, cluster, trial)
+    # What was started from stays with the form.
+    started_from = request.POST.get(edit_conflicts.START_FIELD, "")
+    context = {"cluster": cluster, "trial": trial, "started_from": started_from}
+    return _render_form(request, form, context, status=200 if trial else 0)
 
 
 def _run_trial(form: ClusterForm, cluster: Cluster | None, user: User) -> ConnectionTrial | None:
@@ -252,35 +207,9 @@ def _run_trial(form: ClusterForm, cluster: Cluster | None, user: User) -> Connec
 
 
 def _render_form(
-    request: Request,
-    form: ClusterForm,
-    cluster: Cluster | None,
-    trial: ConnectionTrial | None = None,
-    *,
-    is_late: bool = False,
+    request: Request, form: BaseForm, context: dict[str, Any], status: int = 0
 ) -> HttpResponse:
-    context: dict[str, Any] = {"form": form, "cluster": cluster, "trial": trial}
-    if cluster is not None:
-        context |= _build_conflict_context(request, form, cluster, is_late=is_late)
-    status = 422 if form.errors and not trial else 200
-    return render(request, "clusters/cluster_form.html", context, status=409 if is_late else status)
-
-
-def _build_conflict_context(
-    request: Request, form: ClusterForm, cluster: Cluster, *, is_late: bool
-) -> dict[str, Any]:
-    """Return the signed start of the form, and after a conflict what changed meanwhile."""
-    if request.method == "POST" and not is_late:
-        # Shown again for another reason: it still starts from what it started from.
-        return {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
-    if not is_late:
-        return edit_conflicts.build_conflict_context(0, _list_values(cluster))
-    changed_by, changed_at = find_last_change("cluster", cluster.pk)
-    return edit_conflicts.build_conflict_context(
-        0,
-        _list_values(cluster),
-        sent=request.POST,
-        form=form,
-        changed_by=changed_by,
-        changed_at=changed_at,
-    )
+    """Render the form of a new or known cluster; the status is 422 where it has errors."""
+    context = {"form": form} | context
+    status = status or (422 if form.errors else 200)
+    return render(request, "clusters/cluster_form.html", context, status=status)

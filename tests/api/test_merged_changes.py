@@ -137,6 +137,33 @@ def test_what_somebody_else_changes_meanwhile_stays(
     assert includes(answer, changed.second)
 
 
+def test_two_changes_of_a_cluster_s_prometheus_at_once_both_stay(cast: Cast) -> None:
+    """Its answer has none of them: it is not among the others."""
+    alice, at = Caller(cast.alice), f"/clusters/{cast.cluster.pk}"
+    alice("PATCH", at, {"prometheusUrl": "https://prometheus.example.com"})
+
+    def move() -> None:
+        alice("PATCH", at, {"prometheusUrl": "https://mimir.example.com", "enabled": False})
+
+    with before_each_lock("clusters_cluster", move, times=1):
+        alice("PATCH", at, {"prometheusMatcher": 'cluster="prod-1"', "enabled": False})
+    cast.cluster.refresh_from_db()
+    assert cast.cluster.prometheus_url == "https://mimir.example.com"
+    assert cast.cluster.prometheus_matcher == 'cluster="prod-1"'
+    # Who disables what is disabled changes nothing.
+    entries = AuditEntry.objects.filter(entity="cluster", before={"enabled": True})
+    assert entries.count() == 1
+
+
+def test_a_change_of_nothing_of_a_cluster_leaves_no_trace(cast: Cast) -> None:
+    alice, at = Caller(cast.alice), f"/clusters/{cast.cluster.pk}"
+    for body in ({}, {"name": "here"}, {"prometheusUrl": ""}, {"enabled": True}):
+        alice("PATCH", at, body)
+    cast.cluster.refresh_from_db()
+    assert cast.cluster.edit_version == 1
+    assert not AuditEntry.objects.filter(entity="cluster").exists()
+
+
 def test_a_version_that_is_named_is_not_followed(cast: Cast) -> None:
     alice, changed = Caller(cast.alice), make_department(cast)
     body = changed.first | {"version": cast.research.version}

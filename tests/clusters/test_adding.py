@@ -16,6 +16,7 @@ from tests.cast import NOWHERE, Cast
 from tests.cluster import LocalKube
 from tests.clusters.kube.faults import Exchange, FaultServer, answer_plain, refusal
 from tests.clusters.scripted import SHARING_OFF, ClusterScript, build_kubeconfig, serve_script
+from tests.projects.editing import edit
 
 SECRET = "s3cr3t-token-of-a-cluster"
 
@@ -229,7 +230,8 @@ def test_they_are_encrypted_in_the_database(alice: Client) -> None:
 
 
 def test_a_name_is_changed_and_the_credentials_stay(alice: Client, cast: Cast) -> None:
-    answer = alice.post(f"/clusters/{cast.cluster.pk}/edit", {"name": "renamed", "way": "stored"})
+    path = f"/clusters/{cast.cluster.pk}/edit"
+    answer = edit(alice, path, {"name": "renamed", "way": "stored"})
     assert answer.status_code == 302
     changed = Cluster.objects.get()
     assert (changed.name, changed.kubeconfig, changed.server) == (
@@ -241,9 +243,8 @@ def test_a_name_is_changed_and_the_credentials_stay(alice: Client, cast: Cast) -
 
 def test_credentials_are_replaced(alice: Client, cast: Cast) -> None:
     Cluster.objects.update(probed_at="2026-01-01T00:00Z", unreachable_since="2026-01-01T00:00Z")
-    alice.post(
-        f"/clusters/{cast.cluster.pk}/edit", by_token("https://203.0.113.7:6443") | {"name": "here"}
-    )
+    given = by_token("https://203.0.113.7:6443") | {"name": "here"}
+    edit(alice, f"/clusters/{cast.cluster.pk}/edit", given)
     changed = Cluster.objects.get()
     assert (changed.server, changed.way) == ("https://203.0.113.7:6443", ConnectionWay.TOKEN)
     assert (changed.probed_at, changed.unreachable_since) == (None, None)
@@ -251,7 +252,8 @@ def test_credentials_are_replaced(alice: Client, cast: Cast) -> None:
 
 def test_a_name_that_another_has_is_refused(alice: Client, cast: Cast) -> None:
     Cluster.objects.create(name="elsewhere", server="https://127.0.0.1:2", kubeconfig=NOWHERE)
-    answer = alice.post(f"/clusters/{cast.cluster.pk}/edit", {"name": "elsewhere", "way": "stored"})
+    path = f"/clusters/{cast.cluster.pk}/edit"
+    answer = edit(alice, path, {"name": "elsewhere", "way": "stored"})
     assert answer.status_code == 422
     assert "registered already" in text_of(answer)
 
@@ -260,16 +262,10 @@ def test_credentials_that_a_lost_key_encrypted_can_be_replaced_and_are_told_to_b
     alice: Client, cast: Cast, settings: Settings
 ) -> None:
     settings.ENCRYPTION_KEYS = ["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]
-    tried = alice.post(
-        f"/clusters/{cast.cluster.pk}/edit", {"name": "here", "way": "stored", "test": "1"}
-    )
+    path = f"/clusters/{cast.cluster.pk}/edit"
+    tried = alice.post(path, {"name": "here", "way": "stored", "test": "1"})
     assert "stored credentials cannot be read" in text_of(tried)
-    assert (
-        alice.post(
-            f"/clusters/{cast.cluster.pk}/edit", by_kubeconfig(NOWHERE, name="here")
-        ).status_code
-        == 302
-    )
+    assert edit(alice, path, by_kubeconfig(NOWHERE, name="here")).status_code == 302
     assert Cluster.objects.get().kubeconfig == NOWHERE
 
 

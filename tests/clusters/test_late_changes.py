@@ -21,6 +21,7 @@ from projects.models import AuditEntry, Department, Project, ServiceAccount
 from projects.quotas import DepartmentForm
 from tests.api.calling import Caller
 from tests.cast import NOWHERE, Cast
+from tests.projects.editing import edit
 
 pytestmark = pytest.mark.django_db
 
@@ -216,7 +217,7 @@ def test_a_change_of_a_cluster_that_is_refused_in_part_changes_nothing(
     change = {"name": "renamed", "server": "https://203.0.113.7:6443", "token": "secret"}
     if is_page:
         client.force_login(cast.alice)
-        answer = client.post(f"/clusters/{cast.cluster.pk}/edit", change | {"way": "token"})
+        answer = edit(client, f"/clusters/{cast.cluster.pk}/edit", change | {"way": "token"})
         assert answer.status_code == 422
     else:
         Caller(cast.alice)("PATCH", f"/clusters/{cast.cluster.pk}", change, status=403)

@@ -9,11 +9,15 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from clusters import actions
+from clusters.kube.errors import Unauthorized
 from clusters.metrics.sign_in import SignIn, SignInWay, parse_sign_in
 from clusters.models import Cluster, PrometheusSignIn
+from clusters.tasks import record_answer, record_failure
 from projects import tokens
 from projects.models import AuditEntry
-from tests.cast import Cast
+from tests.cast import NOWHERE, Cast
+from tests.projects import editing
 
 INSIDE = "http://prometheus.monitoring:9090"
 
@@ -21,7 +25,7 @@ INSIDE = "http://prometheus.monitoring:9090"
 def edit_address(client: Client, cast: Cast, url: str) -> int:
     client.force_login(cast.alice)
     typed = {"name": cast.cluster.name, "way": "stored", "prometheus_url": url}
-    return client.post(f"/clusters/{cast.cluster.pk}/edit", typed).status_code
+    return int(editing.edit(client, f"/clusters/{cast.cluster.pk}/edit", typed).status_code)
 
 
 def load_address(cast: Cast) -> str:
@@ -106,10 +110,10 @@ TOKEN = {"prometheus_way": "bearer", "prometheus_token": "s3cret-t0ken"}
 
 
 def edit(client: Client, cast: Cast, **typed: str) -> str:
-    """Send the form; the page that refuses it, or ""."""
+    """Open the form and send it; the page that refuses it, or ""."""
     client.force_login(cast.alice)
     whole = {"name": cast.cluster.name, "way": "stored", "prometheus_url": SECURE} | typed
-    answer = client.post(f"/clusters/{cast.cluster.pk}/edit", whole)
+    answer = editing.edit(client, f"/clusters/{cast.cluster.pk}/edit", whole)
     return "" if answer.status_code == 302 else answer.content.decode()
 
 
@@ -260,9 +264,9 @@ def test_a_change_of_how_it_is_signed_in_to_is_not_taken_back_either(
     path = f"/clusters/{cast.cluster.pk}/edit"
     opened = client.get(path).context["started_from"]
     assert edit(client, cast, **TOKEN) == ""
-    assert "it was changed meanwhile" in edit(
-        client, cast, prometheus_way="none", started_from=opened
-    )
+    sent = {"name": "here", "way": "stored", "prometheus_url": SECURE, "prometheus_way": "none"}
+    late = client.post(path, sent | {"started_from": opened})
+    assert "it was changed meanwhile" in late.content.decode()
     assert load_sign_in(cast).token == "s3cret-t0ken"
 
 
@@ -281,11 +285,50 @@ def test_the_second_editor_is_told_before_what_was_sent_is_judged(
         assert "it was changed meanwhile by alice" in late.content.decode()
 
 
+def test_what_muster_finds_out_takes_nobody_s_form_away(client: Client, cast: Cast) -> None:
+    client.force_login(cast.alice)
+    path = f"/clusters/{cast.cluster.pk}/edit"
+    opened = client.get(path).context["started_from"]
+    record_failure(cast.cluster.pk, Unauthorized("Its credentials are refused."))
+    record_answer(cast.cluster.pk, "v1.34.2")
+    # As the embedded cluster does at each of its starts.
+    actions.reconnect(cast.cluster, NOWHERE.replace("token: none", "token: new"))
+    actions.disable(cast.cluster, user=cast.bob)
+    renaming = {"name": "renamed", "way": "stored", "started_from": opened}
+    assert client.post(path, renaming).status_code == 302
+    cast.cluster.refresh_from_db()
+    assert (cast.cluster.name, cast.cluster.edit_version) == ("renamed", 2)
+
+
+def test_other_secrets_for_the_same_address_are_not_replaced_unseen(
+    client: Client, cast: Cast
+) -> None:
+    assert edit(client, cast, **TOKEN) == ""
+    path = f"/clusters/{cast.cluster.pk}/edit"
+    opened = client.get(path).context["started_from"]
+    newer = TOKEN | {"prometheus_token": "newer"}
+    assert edit(client, cast, **newer) == ""
+    sent = {"name": "here", "way": "stored", "prometheus_url": SECURE} | TOKEN
+    late = client.post(path, sent | {"started_from": opened})
+    assert late.status_code == 409
+    assert "it was changed meanwhile by alice" in late.content.decode()
+    assert load_sign_in(cast).token == "newer"
+
+
+def test_a_refused_form_is_shown_with_what_is_stored(client: Client, cast: Cast) -> None:
+    Cluster.objects.create(name="taken", server="https://127.0.0.1:2")
+    refusal = edit(client, cast, name="taken")
+    assert "registered already" in refusal
+    assert "Edit here" in refusal
+    assert load_address(cast) == ""
+
+
 def test_credentials_of_another_server_are_not_replaced_unseen(client: Client, cast: Cast) -> None:
     client.force_login(cast.alice)
     path = f"/clusters/{cast.cluster.pk}/edit"
     opened = client.get(path).context["started_from"]
-    Cluster.objects.update(server="https://moved.example")
+    kubeconfig = NOWHERE.replace("127.0.0.1:1", "moved.example")
+    actions.reconnect(cast.cluster, kubeconfig, user=cast.alice)
     late = client.post(path, {"name": "here", "way": "stored", "started_from": opened})
     assert late.status_code == 409
     assert "https://moved.example" in late.content.decode()

@@ -100,6 +100,7 @@ def test_no_data_source_holds_such_an_address(cast: Cast, alice: Client, host: s
 def test_no_cluster_does(cast: Cast, alice: Client, host: str) -> None:
     kubeconfig = NOWHERE.replace("127.0.0.1:1", host)
     new, change = "/clusters/new", f"/clusters/{cast.cluster.pk}/edit"
+    opened = {"started_from": alice.get(change).context["started_from"]}
     for path, form in (
         (new, {"name": "there", "way": "kubeconfig", "kubeconfig": kubeconfig}),
         (new, {"name": "there", "way": "token", "server": f"https://{host}", "token": "abc"}),
@@ -107,7 +108,7 @@ def test_no_cluster_does(cast: Cast, alice: Client, host: str) -> None:
         (change, {"name": "here", "way": "token", "server": f"https://{host}", "token": "abc"}),
     ):
         for more in ({}, {"test": "1"}):
-            answer = alice.post(path, form | more)
+            answer = alice.post(path, form | opened | more)
             assert answer.status_code in (200, 422)
             assert (
                 b"only a cloud answers" in answer.content

@@ -14,6 +14,7 @@ from console.errors import Clash
 from projects.models import AuditEntry
 from tests.api.calling import Caller, a_body
 from tests.cast import NOWHERE, Cast, a_spec
+from tests.projects.editing import edit
 from workloads import actions, journal
 from workloads.models import Workload
 
@@ -132,8 +133,8 @@ def test_the_life_of_a_cluster_without_its_credentials(cast: Cast) -> None:
     }
     assert alice.post("/clusters/new", form).status_code == 302
     key = AuditEntry.objects.get(entity="cluster").entity_id
-    alice.post(f"/clusters/{key}/edit", {"name": "elsewhere", "way": "stored"})
-    alice.post(f"/clusters/{key}/edit", {**form, "name": "elsewhere"})
+    edit(alice, f"/clusters/{key}/edit", {"name": "elsewhere", "way": "stored"})
+    edit(alice, f"/clusters/{key}/edit", {**form, "name": "elsewhere"})
     alice.post(f"/clusters/{key}/disable")
     alice.post(f"/clusters/{key}/enable")
     Caller(cast.alice)("PATCH", f"/clusters/{key}", {"enabled": False})

@@ -26,6 +26,7 @@ from projects.permissions import DEPARTMENT, L1, MANAGER, PROJECT, ROLES, SYSTEM
 from projects.scopes import TENANT, cluster_scope, department_scope, project_scope
 from tests.api.calling import Caller
 from tests.cast import PASSWORD, Cast
+from tests.projects.editing import edit
 
 
 @pytest.fixture
@@ -448,7 +449,7 @@ def test_who_edits_one_cluster_does_not_make_it_the_one_that_muster_runs_in(
     page = Client()
     page.force_login(eve)
     for button in ({}, {"test": "1"}):
-        answer = page.post(f"{path}/edit", {"name": "here", "way": "in-cluster", **button})
+        answer = edit(page, f"{path}/edit", {"name": "here", "way": "in-cluster", **button})
         assert answer.status_code in (403, 422), button
     cast.cluster.refresh_from_db()
     assert cast.cluster.way != ConnectionWay.INSIDE
