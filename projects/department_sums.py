@@ -11,6 +11,9 @@ from projects.models import Department, Project
 
 AnyBound = TypeVar("AnyBound", Decimal | None, int | None)
 
+QUOTA_SUMS = ("clusters_count", "projects_unlimited", "projects_gpus")
+"""Those of the sums that the bounds on all clusters are made of."""
+
 
 def annotate_sums(rows: "QuerySet[Department]") -> "QuerySet[Department]":
     """Annotate departments with the sums over their projects, in one query.
@@ -52,6 +55,12 @@ def gpu_quota_on_all_clusters(row: Any) -> Decimal | None:
     if row.gpu_quota is None:
         return projects_gpu_quota(row)
     return multiply_bound(Decimal(row.gpu_quota), row.clusters_count or 0)
+
+
+def gpu_limit_on_all_clusters(row: Any) -> Decimal | None:
+    """Return the most that the projects of a department may ever hold; None is unlimited."""
+    limit = None if row.gpu_limit is None else Decimal(row.gpu_limit)
+    return multiply_bound(limit, row.clusters_count or 0)
 
 
 def multiply_bound(bound: AnyBound, clusters: int) -> AnyBound:

@@ -7,9 +7,14 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TypeVar
 
-from django.db.models import Count, Exists, Model, OuterRef, Q, QuerySet, Sum
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Sum
 
-from projects.department_sums import multiply_bound
+from projects.department_sums import (
+    QUOTA_SUMS,
+    annotate_sums,
+    gpu_limit_on_all_clusters,
+    gpu_quota_on_all_clusters,
+)
 from projects.models import Department, Project
 from workloads.models import Workload
 from workloads.overview.bars import Bar, build_bar
@@ -149,7 +154,7 @@ def list_projects(scope: ViewerScope, usage: GpuUsage) -> Sequence[QuotaRow]:
 def rank_departments(scope: ViewerScope, usage: GpuUsage) -> QuotaRanking:
     """Return the visible departments among which the highest and lowest ratios are.
 
-    Five queries. The quota is their own, on each of their clusters, or the sum of their projects'.
+    Four queries. The quota is their own, on each of their clusters, or the sum of their projects'.
     """
     rows = scope.department_rows()
     projects = Project.objects.there().filter(department=OuterRef("pk"))
@@ -166,7 +171,7 @@ def rank_departments(scope: ViewerScope, usage: GpuUsage) -> QuotaRanking:
 def list_departments(scope: ViewerScope, usage: GpuUsage) -> Sequence[QuotaRow]:
     """Return every visible department, the highest ratio first.
 
-    Two queries.
+    One query.
     """
     return _build_department_ranking(scope.department_rows(), usage).rows
 
@@ -201,35 +206,19 @@ def _build_empty_rows(rows: "QuerySet[Project]") -> Sequence[QuotaRow]:
 def _build_department_ranking(rows: "QuerySet[Department]", usage: GpuUsage) -> QuotaRanking:
     """Rank these departments by their own quotas on all clusters, or the sums of their projects'.
 
-    Two queries.
+    One query.
     """
-    projects = (
-        Project.objects.there()
-        .filter(department__in=rows.order_by().values("pk"))
-        .order_by()
-        .values_list("department_id")
-    )
-    added = projects.annotate(
-        quota=Sum("gpu_quota"),
-        unlimited=Count("id", filter=Q(gpu_quota=None)),
-        clusters=Count("cluster", distinct=True),
-    )
-    sums = {key: None if unlimited else quota for key, quota, unlimited, _ in added}
-    cluster_counts = {key: clusters for key, _, _, clusters in added}
+    columns = ("pk", "name", "gpu_quota", "gpu_limit", *QUOTA_SUMS)
     return _rank_rows(
         [
             QuotaRow(
-                pk,
-                name,
-                usage.departments.get(pk, _ZERO),
-                sums.get(pk, _ZERO)
-                if own_quota is None
-                else multiply_bound(own_quota, cluster_counts.get(pk, 1)),
-                multiply_bound(limit, cluster_counts.get(pk, 1)),
+                row.pk,
+                row.name,
+                usage.departments.get(row.pk, _ZERO),
+                gpu_quota_on_all_clusters(row),
+                gpu_limit_on_all_clusters(row),
             )
-            for pk, name, own_quota, limit in rows.values_list(
-                "pk", "name", "gpu_quota", "gpu_limit"
-            )
+            for row in annotate_sums(rows).values_list(*columns, named=True)
         ]
     )
 
