@@ -505,26 +505,30 @@ def test_the_simulator_of_a_cancelled_one_is_stopped(
         play_trial(trial, NOON)
 
 
+@pytest.mark.parametrize("is_clock_ahead", [False, True])
 def test_one_whose_worker_died_is_played_again_once(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, is_clock_ahead: bool
 ) -> None:
     monkeypatch.setattr(
         steps, "play_trial", lambda trial, at: play_trial(trial, at, RecordingReplayer())
     )
-    long_ago = timezone.now() - timedelta(minutes=11)
-    trial = add_trial(cast, status="running", began_at=long_ago, tries=1)
+    passed = timedelta(minutes=11)
+    far_off = timezone.now() + (passed if is_clock_ahead else -passed)
+    trial = add_trial(cast, status="running", began_at=far_off, tries=1)
     steps.play_trials()
     trial.refresh_from_db()
     assert (trial.status, trial.tries) == (TrialStatus.DONE, 2)
-    QuotaTrial.objects.update(status="running", began_at=long_ago)
+    QuotaTrial.objects.update(status="running", began_at=far_off)
     steps.play_trials()
     trial.refresh_from_db()
     assert trial.status == TrialStatus.FAILED
     assert "twice" in trial.trouble
 
 
-def test_no_second_one_is_played_beside_the_first(cast: Cast) -> None:
-    add_trial(cast, status="running", began_at=timezone.now())
+@pytest.mark.parametrize("minutes_ahead", [0, 9])
+def test_no_second_one_is_played_beside_the_first(cast: Cast, minutes_ahead: int) -> None:
+    began_at = timezone.now() + timedelta(minutes=minutes_ahead)
+    add_trial(cast, status="running", began_at=began_at)
     waiting = add_trial(cast, asked_by=cast.bob)
     steps.play_trials()
     waiting.refresh_from_db()

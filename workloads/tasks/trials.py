@@ -17,7 +17,10 @@ from workloads.trials.results import encode_result
 log = logging.getLogger(__name__)
 
 LOST_AFTER = timedelta(minutes=10)
-"""A trial that was begun so long ago has lost its worker: two replays take half of that."""
+"""A trial that was begun so long ago has lost its worker: two replays take half of that.
+
+So has one that begins only so much later: the clock of its worker was ahead.
+"""
 MOST_TRIES = 2
 
 
@@ -42,8 +45,8 @@ def play_trials() -> None:
 
 def _settle_lost_trials(now: datetime) -> None:
     """Let trials whose worker died wait again; a second time they have failed."""
-    lost_trials = QuotaTrial.objects.filter(
-        status=TrialStatus.RUNNING, began_at__lt=now - LOST_AFTER
+    lost_trials = QuotaTrial.objects.filter(status=TrialStatus.RUNNING).exclude(
+        began_at__range=(now - LOST_AFTER, now + LOST_AFTER)
     )
     lost_trials.filter(tries__lt=MOST_TRIES).update(status=TrialStatus.WAITING)
     lost_trials.filter(tries__gte=MOST_TRIES).update(
