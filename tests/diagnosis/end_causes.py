@@ -460,8 +460,9 @@ BY_END: Sequence[InjectedCause] = (
     InjectedCause(
         "faulty device that the radar found",
         end_pods(worker=1),
-        f"{LEAD} the program ended with exit code 1, because it could not use a GPU. Node n1 was "
-        "faulty: Xid 48 (a double-bit memory error) on the GPU of rank 1.",
+        f"{LEAD} the program ended with exit code 1, because the program, or a library of it, used "
+        "memory of the GPU that is not its own. Node n1 was faulty: Xid 48 (a double-bit memory "
+        "error) on the GPU of rank 1.",
         "Run it again without that node",
         "gpu-fault",
         1,

@@ -55,6 +55,8 @@ class FailureCause(StrEnum):
     SHARED_MEMORY = "shared-memory"
     TIME_LIMIT = "time-limit"
     UNKNOWN = "unknown"
+    VOLUME = "volume"
+    """A volume, or what serves it, failed."""
 
 
 class Confidence(StrEnum):

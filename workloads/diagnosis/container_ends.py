@@ -169,6 +169,11 @@ def describe_end(view: PodView, pod: Object, end: ContainerExit | None) -> Conta
     return _describe_exit_code(end)
 
 
+def is_by_signal(end: ContainerExit) -> bool:
+    """Return whether a signal ended a container."""
+    return bool(end.signal) or 128 < end.exit_code < 128 + signal.NSIG
+
+
 def is_fetcher(container: str) -> bool:
     """Return whether Muster made a container to fetch a repository or a bucket."""
     return container.startswith(FETCHER_PREFIX)

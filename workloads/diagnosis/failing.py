@@ -14,9 +14,11 @@ from workloads.diagnosis.container_ends import (
     ContainerEnd,
     describe_end,
     find_cluster_end,
+    is_by_signal,
     is_fetcher,
     parse_time,
 )
+from workloads.diagnosis.failure_signs import Weight
 from workloads.diagnosis.job_ends import diagnose_by_condition, has_run_out_of_time
 from workloads.diagnosis.log_clues import Clue, find_clue
 from workloads.diagnosis.missing_ranks import MissingRanks, find_missing_ranks
@@ -101,7 +103,9 @@ class _Suspect:
             return Cause.OWN
         if end.exit_code == TERM or (self.clue and self.clue.is_echo):
             return Cause.ECHO
-        return Cause.OWN if self.clue and self.clue.is_sure else Cause.UNKNOWN
+        if self.clue is None or not self.clue.is_sure or self.clue.weight > Weight.VAGUE:
+            return Cause.UNKNOWN
+        return Cause.OWN
 
 
 def diagnose_failure(
@@ -175,7 +179,7 @@ def _build_suspect(
         pod,
         rank,
         end,
-        find_clue(lines),
+        find_clue(lines, by_signal=end is not None and is_by_signal(end)),
         from_log=lines is log,
         missing=find_missing_ranks(lines, pod),
     )

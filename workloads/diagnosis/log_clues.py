@@ -4,27 +4,42 @@ Heuristics; the lines are hostile text.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from workloads.diagnosis.causes import FailureCause
-from workloads.diagnosis.failure_signs import describe_sign, find_sign
+from workloads.diagnosis.failure_signs import (
+    FailureSign,
+    Weight,
+    describe_sign,
+    find_sign,
+    is_below_error,
+)
+from workloads.diagnosis.tracebacks import LogLine, is_launcher_error, iterate_errors
 from workloads.kube_objects import clean_text
+from workloads.training_progress import LineParser
 
 LONGEST_LINE = 500
 MOST_LINES = 2000
 """Of a longer log only the last lines are searched."""
+ADVANCES = 3
+"""Places of a training, each beyond the one before, after which it has gone on."""
 
-TRACEBACK = "Traceback (most recent call last):"
+MOST_PARSED = 200
+"""Lines at the end of a log in which the training's places are looked for: each takes time."""
 
-_STAMP = re.compile(r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? ?")
-_RANK = re.compile(r"^\[[A-Za-z_]{0,24}:?\d{0,6}\]: ?")
-_ERROR = re.compile(r"^(?!INFO|DEBUG|WARN)[A-Za-z_][\w.]{0,120}(: |$)")
-_LAUNCHER_ERROR = "ChildFailedError"
-"""What torchrun ends with when one of its processes failed: the lines around it say how."""
-
-
-_ERROR_WORD = re.compile(r"\b(fatal|panic|critical|error)\b|(Error|Exception)\b", re.IGNORECASE)
+_STAMP = re.compile(
+    r"^\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?:? ?"
+)
+_WRITER = re.compile(
+    r"^(?:\[[A-Za-z_]{0,24}:?\d{0,6}\]: ?|\[\d{1,6},\d{1,6}\]<std(?:err|out)>: ?"
+    r"|\([A-Za-z_]\w{0,60} pid=\d{1,10}[^)]{0,60}\) ?)"
+)
+"""The prefix of a process: torchrun's, mpirun's and Ray's."""
+_ERROR_WORD = re.compile(
+    r"\b(fatal|panic|critical|error)\b|(Error|Exception)\b|\bF\d{4} \d\d:", re.IGNORECASE
+)
+"""A word for an error, or how Google's loggers begin the line with which they end a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,95 +48,151 @@ class Clue:
 
     `index` is the line's place in the given lines, `cause` None where the line is of no known sort;
     `words` then are "", else what the line means.
-    `is_sure` is False for a mere last line; `is_echo` points to another pod.
+    `is_sure` is False for a mere last line.
     """
 
     line: str
     index: int
     help: str = ""
     is_sure: bool = True
-    is_echo: bool = False
+    weight: Weight = Weight.OWN
     cause: FailureCause | None = None
     words: str = ""
 
+    @property
+    def is_echo(self) -> bool:
+        """Whether the line points to another pod."""
+        return self.weight is Weight.ECHO
 
-def find_clue(lines: Sequence[str]) -> Clue | None:
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A line that may say why the program ended: a traceback's error, or one with a sign."""
+
+    line: LogLine
+    sign: FailureSign | None
+    weight: Weight
+    is_of_traceback: bool
+
+
+def find_clue(lines: Sequence[str], *, by_signal: bool = False) -> Clue | None:
     """Return the line that most likely started the failure; None without any text.
 
-    The error of the first traceback, else the first line with a known sign, else the first line
-    with a word such as "error", else the last line that is not blank.
+    Of the errors of tracebacks and the lines with a known sign, the first of those that say most;
+    else the first line with a word such as "error", else the last line that is not blank.
+    What the training outlived counts less: programs handle errors, and warn of what they lack. It
+    is no reason for an end `by_signal`.
     """
     start = max(0, len(lines) - MOST_LINES)
-    cleaned = [(index, _strip_line(lines[index])) for index in range(start, len(lines))]
-    error = _find_traceback_error(cleaned)
-    # A launcher's error only says that one of its processes failed: a sign may say how.
-    is_launcher = error is not None and _LAUNCHER_ERROR in error[1]
-    signed = next(_iterate_signed_lines(cleaned), None) if error is None or is_launcher else None
-    match = signed or error
-    if match is None:
-        match = next(((index, text) for index, text in cleaned if _ERROR_WORD.search(text)), None)
-    if match is not None:
-        index, text = match
-        sign = find_sign(text)
-        if sign is None:
-            return Clue(text, index)
-        return Clue(
-            text,
-            index,
-            sign.help,
-            is_echo=sign.is_echo,
-            cause=sign.cause,
-            words=describe_sign(sign, text),
+    cleaned = [_read_line(index, lines[index]) for index in range(start, len(lines))]
+    errors = {
+        line.index: _build_candidate(line, is_of_traceback=True) for line in iterate_errors(cleaned)
+    }
+    own = (index for index, each in errors.items() if each.weight is Weight.OWN)
+    outlived = _count_outlived(lines, next(own, start))
+    recent = [line for line in cleaned if line.index >= outlived]
+    candidates = _list_candidates(recent, errors)
+    if not by_signal and not any(each.weight <= Weight.VAGUE for each in candidates):
+        # What a program has still to print may follow its traceback.
+        candidates += [each for index, each in errors.items() if index < outlived]
+    if candidates:
+        return _build_clue(
+            min(
+                candidates,
+                key=lambda each: (
+                    each.weight,
+                    each.line.index < outlived,
+                    not each.is_of_traceback,
+                    each.line.index,
+                ),
+            )
         )
-    last = next(((index, text) for index, text in reversed(cleaned) if text.strip()), None)
-    return None if last is None else Clue(last[1].strip(), last[0], is_sure=False)
+    return _find_loose_clue(recent)
 
 
-def _strip_line(line: str) -> str:
-    """Return a line without time stamp, torchrun's rank prefix, colours and control bytes.
+def _find_loose_clue(lines: Sequence[LogLine]) -> Clue | None:
+    """Return the first line with a word such as "error", else the last one that is not blank."""
+    words = [line for line in lines if _ERROR_WORD.search(line.text)]
+    first = next((line for line in words if not is_below_error(line.text)), None)
+    if words:
+        line = first or words[0]
+        return Clue(line.text, line.index)
+    last = next((line for line in reversed(lines) if line.text.strip()), None)
+    return None if last is None else Clue(last.text.strip(), last.index, is_sure=False)
 
-    Its indentation is kept.
+
+def _read_line(index: int, line: str) -> LogLine:
+    """Return a line without time stamp, a process's prefix, colours and control bytes.
+
+    Its indentation is kept; of bars that were written over one another the last piece is read.
     """
-    indent = line[:LONGEST_LINE]
-    text = _RANK.sub("", _STAMP.sub("", indent))
+    piece = line.rstrip("\r\n").rpartition("\r")[2][:LONGEST_LINE]
+    stamped = _STAMP.sub("", piece)
+    writer = _WRITER.match(stamped)
+    text = stamped[writer.end() :] if writer else stamped
     text = text[1:] if text.startswith("\ufeff") else text
     lead = len(text) - len(text.lstrip(" \t"))
-    return text[:lead] + clean_text(text, LONGEST_LINE)
+    cleaned = text[:lead] + clean_text(text, LONGEST_LINE)
+    return LogLine(index, writer[0] if writer else "", cleaned)
 
 
-def _find_traceback_error(lines: Sequence[tuple[int, str]]) -> tuple[int, str] | None:
-    """Return the error that ends the first traceback: the first unindented line after it.
+def _list_candidates(
+    lines: Sequence[LogLine], errors: Mapping[int, _Candidate]
+) -> list[_Candidate]:
+    """Return the lines that may say why, with the errors of tracebacks by their indexes.
 
-    That of a launcher only where there is no other one.
+    An error of a traceback that is the program's own makes a search for signs needless.
     """
-    inside, launcher_error = False, None
-    for index, text in lines:
-        if TRACEBACK in text:
-            inside = True
-        elif inside and text and not text[0].isspace():
-            if _ERROR.match(text) and _LAUNCHER_ERROR not in text:
-                return index, text
-            if _LAUNCHER_ERROR in text:
-                launcher_error = launcher_error or (index, text)
-            inside = False
-    return launcher_error
+    of_tracebacks = [errors[line.index] for line in lines if line.index in errors]
+    if any(each.weight is Weight.OWN for each in of_tracebacks):
+        return of_tracebacks
+    others = [
+        _build_candidate(line, is_of_traceback=False)
+        for line in lines
+        if line.index not in errors and find_sign(line.text)
+    ]
+    return of_tracebacks + others
 
 
-def _iterate_signed_lines(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield lines with a known sign.
+def _build_candidate(line: LogLine, *, is_of_traceback: bool) -> _Candidate:
+    sign = find_sign(line.text)
+    weight = sign.weight if sign else Weight.OWN
+    if is_launcher_error(line.text):
+        weight = max(weight, Weight.VAGUE if sign else Weight.LAUNCHER)
+    return _Candidate(line, sign, weight, is_of_traceback)
 
-    Those that tell of another pod come after the others, and those of an aftermath last.
+
+def _count_outlived(lines: Sequence[str], begin: int) -> int:
+    """Return how many lines the training outlived: it went on in the next one, or after it.
+
+    Only the last lines, from `begin` on, are searched for its places.
     """
-    echoes, aftermaths = [], []
-    for index, text in lines:
-        sign = find_sign(text)
-        if sign is None:
-            continue
-        if sign.is_echo:
-            echoes.append((index, text))
-        elif sign.is_aftermath:
-            aftermaths.append((index, text))
-        else:
-            yield index, text
-    yield from echoes
-    yield from aftermaths
+    parser = LineParser()
+    places: dict[str, list[tuple[float, int]]] = {}
+    for index in range(len(lines) - 1, max(begin, len(lines) - MOST_PARSED) - 1, -1):
+        raw = lines[index][-LONGEST_LINE:].encode("utf-8", "replace")
+        for parsed in parser.parse_line(raw):
+            reading = parsed.reading
+            if reading.step is None and reading.epoch is None:
+                continue
+            place = (reading.epoch or 0.0, reading.step or 0)
+            later = places.setdefault(reading.pattern, [])
+            if not later or place < later[-1]:
+                later.append(place)
+            if len(later) == ADVANCES:
+                return index
+    return 0
+
+
+def _build_clue(candidate: _Candidate) -> Clue:
+    sign, line = candidate.sign, candidate.line
+    if sign is None:
+        return Clue(line.text, line.index, weight=candidate.weight)
+    return Clue(
+        line.text,
+        line.index,
+        sign.help,
+        weight=candidate.weight,
+        cause=sign.cause,
+        words=describe_sign(sign, line.text),
+    )
