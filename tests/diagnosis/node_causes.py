@@ -135,8 +135,8 @@ CLAIMS: Sequence[InjectedCause] = (
     InjectedCause(
         "claim that is not there",
         claim_volume('persistentvolumeclaim "data" not found'),
-        'It waits for a volume: persistentvolumeclaim "data" not found.',
-        "Check that the claim exists",
+        "It waits for a volume: the claim data is not there.",
+        "Create it in the project's namespace",
         nodes=[NODE],
     ),
     InjectedCause(

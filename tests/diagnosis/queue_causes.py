@@ -123,9 +123,22 @@ QUEUES: Sequence[InjectedCause] = (
             resources={},
             annotations={"gpu-memory": "90000"},
         ),
-        "No node takes it: 2 have too little GPU memory free.",
-        "as soon as there is room",
+        "No node takes it: 2 have no GPU with as much memory as it asks for.",
+        "on these it can never start",
         nodes=[NODE],
+    ),
+    InjectedCause(
+        "more GPUs than a node of its pool has",
+        queue_pods(
+            group=(
+                NO_ROOM,
+                "Resources were not found for pod muster-team-a/x due to: The pod muster-team-a/x "
+                "requires GPU: 16, CPU: 4 (cores), memory: 8 (GB), pods: 1. Max GPU resources "
+                "available in a single node in the default node-pool is topped at 8",
+            )
+        ),
+        "It asks for more GPU than a node of the node pool default has: the most is 8.",
+        "it can never start",
     ),
     InjectedCause(
         "parts of GPUs that are not free",

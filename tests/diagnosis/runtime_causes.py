@@ -62,6 +62,21 @@ PULLS: Sequence[InjectedCause] = (
         "nothing needs to be done",
     ),
     InjectedCause(
+        "image whose last pull failed, between two pulls",
+        start_pod(
+            "ImagePullBackOff",
+            f'Back-off pulling image "{IMAGE}"',
+            events=(
+                ("Failed", "Error: ErrImagePull"),
+                ("Failed", f'Failed to pull image "{IMAGE}": rpc error: manifest unknown'),
+                ("Failed", 'Failed to pull image "other:1": connection refused'),
+            ),
+        ),
+        f"The image {IMAGE} of worker 0 cannot be pulled (ImagePullBackOff), because there is no "
+        "such image or tag: rpc error: manifest unknown.",
+        "name and tag",
+    ),
+    InjectedCause(
         "image without a signature",
         start_pod(
             "SignatureValidationFailed",

@@ -6,7 +6,42 @@ from tests.diagnosis.cluster_states import queue_pods
 from tests.diagnosis.injected import InjectedCause
 from tests.diagnosis.node_causes import NODE, NOT_HELPFUL
 
+NO_GPUS = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+FULL_NODES = "None of 3 nodes takes it: 3 have too few GPUs free."
 SCHEDULERS: Sequence[InjectedCause] = (
+    InjectedCause(
+        "node that an autoscaler makes",
+        queue_pods(
+            NO_GPUS,
+            pod_event="TriggeredScaleUp",
+            text="pod triggered scale-up: [{gpu-nodes 1->2 (max: 5)}]",
+        ),
+        f"{FULL_NODES} New nodes are being made for it since 1 Jan, 00:00:00 UTC.",
+        "it starts when they are ready",
+    ),
+    InjectedCause(
+        "groups of nodes that may not grow",
+        queue_pods(
+            NO_GPUS,
+            pod_event="NotTriggerScaleUp",
+            text="pod didn't trigger scale-up: 12 node(s) didn't match Pod's node affinity/selector"
+            ", 3 max node group size reached",
+        ),
+        f"{FULL_NODES} No new node is made for it: 3 groups of nodes are as large as they may be; "
+        "new nodes of other groups would not take it either.",
+        "whether more nodes may be made",
+    ),
+    InjectedCause(
+        "gang of scheduler-plugins that is not complete",
+        queue_pods(
+            "0/4 nodes are available: pre-filter pod x cannot find enough sibling pods, current "
+            "pods number: 1, minMember of group: 2. preemption: 0/4 nodes are available: 4 "
+            "Preemption is not helpful for scheduling."
+        ),
+        "Its pods start together, and 2 have to exist before any starts: 1 of them exists.",
+        "The training operator makes the others",
+        nodes=[NODE],
+    ),
     InjectedCause(
         "device class that is not there",
         queue_pods(
@@ -30,7 +65,7 @@ SCHEDULERS: Sequence[InjectedCause] = (
         "resource claim that others use",
         queue_pods(f"0/2 nodes are available: 2 resourceclaim in use. {NOT_HELPFUL}"),
         "None of 2 nodes takes it: 2 lack its devices: others use its resource claim.",
-        "when those pods end",
+        "when those pods end; or use another resource claim.",
     ),
     InjectedCause(
         "claim that one pod at a time may use",
@@ -76,8 +111,7 @@ SCHEDULERS: Sequence[InjectedCause] = (
     InjectedCause(
         "gang of Volcano without a node's reason",
         queue_pods("pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Unschedulable"),
-        "The scheduler found no place for it: pod group is not ready, 2 Pending, 2 minAvailable; "
-        "Pending: 2 Unschedulable.",
+        "Its pods start together, and there is no place yet for all of them at once.",
         "It starts by itself",
     ),
 )

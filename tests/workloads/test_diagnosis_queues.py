@@ -130,7 +130,7 @@ DEPARTMENTS = [
         "Unschedulable",
         {},
         "The scheduler found no place for it: research quota has reached the allowable limit.",
-        "It starts by itself",
+        "The scheduler tries again by itself: ask the administrator",
     ),
 ]
 
@@ -203,6 +203,14 @@ NEVER = (
 CAN_NEVER = "it asks for more nvidia.com/gpu than the flavor a100 of its queue can ever have (4)"
 
 
+def lack_quota(flavor: str) -> str:
+    """Return what Kueue says of a flavor of which others use too much of two resources."""
+    return (
+        f"insufficient unused quota for nvidia.com/gpu in flavor {flavor}, 2 more needed, "
+        f"insufficient unused quota for cpu in flavor {flavor}, 3 more needed"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -214,6 +222,12 @@ CAN_NEVER = "it asks for more nvidia.com/gpu than the flavor a100 of its queue c
         (
             f"{NEVER}. Pending the preemption of 2 workload(s)",
             "other work is asked to give way for it",
+        ),
+        (
+            f"{NEVER}, {', '.join(map(lack_quota, ('h100', 'l4', 't4', 'v100', 'p4')))}",
+            "its queue lacks 2 nvidia.com/gpu and 3 cpu of the flavor h100, or 2 nvidia.com/gpu "
+            "and 3 cpu of the flavor l4, or 2 nvidia.com/gpu and 3 cpu of the flavor t4, or "
+            "something of 2 other flavors, which other work uses",
         ),
         (f"{NEVER}, untolerated taint {{spot true NoSchedule <nil>}} in flavor spot", CAN_NEVER),
     ],
@@ -292,6 +306,122 @@ def test_quota_is_not_promised_to_what_waits_for_something_else(text: str, words
     assert words in diagnosis.sentence
     assert diagnosis.help == "Ask the administrator of the cluster about the queue."
     assert not diagnosis.is_queued
+
+
+ABOUT_QUEUE = "Ask the administrator of the cluster about the queue."
+ABOUT_CHECK = "Ask the administrator of the cluster about the check."
+ASSIGN = "couldn't assign flavors to pod set main"
+
+
+@pytest.mark.parametrize(
+    ("reason", "text", "words", "advice"),
+    [
+        (
+            "Pending",
+            "waiting for all admitted workloads to be in PodsReady condition",
+            "Kueue starts one after another, and waits until the pods of those before it are ready",
+            "It starts by itself as soon as they are.",
+        ),
+        (
+            "Pending",
+            "other workloads in the cohort were prioritized",
+            "other work of its queue came before it",
+            "It starts by itself as soon as the queue has quota for it.",
+        ),
+        (
+            "Pending",
+            "resources validation failed: podSets[worker].template.spec.containers[0]: requests "
+            "must not be above the limitRange max",
+            "its pods ask for what they may not: podSets[worker].template.spec.containers[0]: "
+            "requests must not be above the limitRange max",
+            "Stay within what the namespace allows one pod (LimitRange)",
+        ),
+        (
+            "Pending",
+            "The workload has failed admission checks",
+            "an admission check rejected it",
+            ABOUT_CHECK,
+        ),
+        (
+            "Pending",
+            "LocalQueue is stopped",
+            "the LocalQueue is stopped, and admits nothing",
+            ABOUT_QUEUE,
+        ),
+        (
+            "Pending",
+            f"{ASSIGN}: borrowing limit for cpu in flavor default exceeded",
+            "its queue may borrow no more cpu of the flavor default",
+            "It starts by itself",
+        ),
+        (
+            "Pending",
+            f"{ASSIGN}: flavor a100 not found",
+            "the flavor a100 of its queue does not exist",
+            ABOUT_QUEUE,
+        ),
+        (
+            "Pending",
+            f'{ASSIGN}: Flavor "cpu" does not support TopologyAwareScheduling',
+            "the flavor cpu of its queue has not the topology that it asks for",
+            "Ask for another topology, or none",
+        ),
+        (
+            "Pending",
+            f'{ASSIGN}: Flavor "h100" supports only TopologyAwareScheduling, {NEVER}',
+            "the flavor h100 of its queue takes only what asks for a topology",
+            "Ask for a topology",
+        ),
+        (
+            "SecondPassFailed",
+            f"{ASSIGN}: insufficient unused quota for nvidia.com/gpu in flavor a100, 8 more needed",
+            "its queue lacks 8 nvidia.com/gpu of the flavor a100, which other work uses",
+            "It starts by itself",
+        ),
+        (
+            "FailedCreate",
+            'Error creating ProvisioningRequest "x-1": class not found',
+            'an admission check cannot begin: Error creating ProvisioningRequest "x-1": class not '
+            "found",
+            ABOUT_CHECK,
+        ),
+        (
+            "AdmissionCheckRejected",
+            'Deactivated due to AdmissionCheck in Rejected state: "nodes" (out of stock)',
+            'an admission check rejected it, and Kueue tries it no more: "nodes" (out of stock)',
+            ABOUT_CHECK,
+        ),
+        (
+            "AdmissionCheckUpdated",
+            "Admission check nodes updated state from Pending to Pending with message: Not "
+            "provisioned, ETA: 2026-11-20T10:36:40Z.",
+            "its quota is reserved, and an admission check is not done yet: Not provisioned, ETA: "
+            "2026-11-20T10:36:40Z",
+            "Nothing needs to be done",
+        ),
+        (
+            "AdmissionCheckUpdated",
+            "Admission check nodes updated state from Pending to Ready with message: Provisioned",
+            "its quota is reserved, and an admission check is not done yet",
+            "Nothing needs to be done",
+        ),
+    ],
+)
+def test_what_kueue_says_of_what_it_holds(reason: str, text: str, words: str, advice: str) -> None:
+    diagnosis = diagnose_held(("QuotaReserved", "Quota reserved"), (reason, text))
+    assert diagnosis.sentence == f"Kueue holds it in the queue gpus: {words}."
+    assert diagnosis.help.startswith(advice)
+
+
+def test_a_cluster_of_multikueue_that_admitted_it_is_named() -> None:
+    """Older versions say "got reservation on"."""
+    diagnosis = diagnose_held(
+        ("QuotaReserved", "Quota reserved"),
+        ("MultiKueue", 'The workload was admitted on "worker1"'),
+    )
+    assert diagnosis.sentence == (
+        "Kueue has given it to another cluster, worker1: it waits or runs there."
+    )
 
 
 @pytest.mark.parametrize(

@@ -94,22 +94,30 @@ def test_what_operators_say_of_a_job_of_which_they_make_nothing(
 
 
 @pytest.mark.parametrize(
-    "message",
+    ("message", "words"),
     [
-        "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
-        'persistentvolumeclaim "data" not found.',
+        (
+            "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
+            "one of its claims has none yet",
+        ),
+        ('persistentvolumeclaim "data" not found.', "the claim data is not there"),
+        (
+            "PersistentVolumeClaims rest. preemption: 0/3 nodes are available: 3 Preemption is not "
+            "helpful for scheduling.",
+            "PersistentVolumeClaims rest",
+        ),
     ],
 )
-def test_a_volume_that_is_not_there_comes_before_room(message: str) -> None:
+def test_a_volume_that_is_not_there_comes_before_room(message: str, words: str) -> None:
     diagnosis = diagnose([queued_pod(message=message, resources=GPU)], node_capacity(4, 0))
     assert (diagnosis.sentence, diagnosis.pod) == (
-        f"It waits for a volume: {message}",
+        f"It waits for a volume: {words}.",
         "train1-worker-0",
     )
-    assert "storage class" in diagnosis.help
+    assert ("storage class" in diagnosis.help) == ("data" not in message)
     assert (
         diagnose(THREE, node_capacity(4, 0), pod_group=pod_group("Unschedulable", message)).sentence
-        == f"It waits for a volume: {message}"
+        == f"It waits for a volume: {words}."
     )
 
 

@@ -1,8 +1,12 @@
 """Readers of Kubernetes events, in the old and the new form."""
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 from workloads.kube_objects import Object, clean_text, is_intermediate_job, nested_dict
+
+_COMBINED = "(combined from similar events): "
+"""How events begin from the eleventh similar one on."""
 
 
 def filter_events_about(events: Iterable[Object], name: str) -> Sequence[Object]:
@@ -34,7 +38,7 @@ def find_newest(events: Iterable[Object], *reasons: str) -> Object | None:
 
 def get_text(event: Object) -> str:
     """Return what an event says, bounded and without control bytes."""
-    return clean_text(event.get("message") or event.get("note"))
+    return clean_text(event.get("message") or event.get("note")).removeprefix(_COMBINED)
 
 
 def get_time(event: Object) -> str:
@@ -46,3 +50,12 @@ def get_time(event: Object) -> str:
         nested_dict(event, "metadata").get("creationTimestamp"),
     )
     return next((str(time) for time in times if time), "")
+
+
+def describe_since(time: str) -> str:
+    """Describe RFC 3339 text as " since 1 Jan, 00:00:00 UTC"; "" where it is no moment."""
+    try:
+        moment = datetime.fromisoformat(time)
+    except ValueError:
+        return ""
+    return f" since {moment.astimezone(UTC):%-d %b, %H:%M:%S} UTC" if moment.tzinfo else ""

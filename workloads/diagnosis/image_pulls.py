@@ -3,11 +3,16 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 
 from workloads import quantities
-from workloads.diagnosis.events import filter_events_about, find_newest, get_text, get_time
+from workloads.diagnosis.events import (
+    describe_since,
+    filter_events_about,
+    find_newest,
+    get_text,
+    get_time,
+)
 from workloads.diagnosis.result import Diagnosis, build_sentence
 from workloads.kube_objects import Object
 from workloads.pod_views import ContainerWait, PodView
@@ -31,6 +36,11 @@ _PULLED = re.compile(
     r"(?:.{0,60}?Image size: (?P<bytes>\d{1,15}) bytes)?",
     re.DOTALL,
 )
+_BACK_OFF = re.compile(r"^Back-off pulling image \"[^\"]{1,512}\"$")
+"""What a kubelet before 1.31 says between two pulls, without why they fail."""
+_FAILED_PULL = re.compile(
+    r'^Failed to pull image "(?P<image>[^"]{1,512})": (?P<words>.+)', re.DOTALL
+)
 _MISSING_SECRET = re.compile(r"image pull secrets \(([^)]{1,512})\)")
 _NOT_OURS = (
     "It is not the workload's own: ask the administrator to make it reachable, or to name another "
@@ -50,7 +60,8 @@ class _PullForm:
 
 _LOGIN = _PullForm(
     re.compile(
-        r"unauthorized|authentication required|access denied|denied: |403 forbidden|"
+        r"unauthorized|authentication required|access denied|denied: |"
+        r"40[23] \(?(?:payment required|forbidden)|"
         r"no basic auth|authorization failed",
         re.I,
     ),
@@ -85,12 +96,29 @@ _FORMS: Sequence[_PullForm] = (
         "Build the image for the nodes' architecture, or choose nodes of another one.",
     ),
     _PullForm(
+        re.compile(r"content digest sha256:[0-9a-f]{1,64}: not found", re.I),
+        "its node has lost a part of it",
+        "Choose other nodes, or ask the administrator of the cluster to look at the container "
+        "runtime of the node.",
+    ),
+    _PullForm(
         re.compile(r"manifest unknown|not found|name unknown|repository does not exist", re.I),
         "there is no such image or tag",
         "Check the image's name and tag against its registry.",
     ),
     _PullForm(
-        re.compile(r"x509|certificate|http response to https", re.I),
+        re.compile(r"certificate has expired or is not yet valid", re.I),
+        "its registry's certificate has expired, or the node's clock is wrong",
+        "Ask whoever runs the registry for a new certificate, or the administrator of the cluster "
+        "about the node's clock.",
+    ),
+    _PullForm(
+        re.compile(r"http response to https", re.I),
+        "its registry speaks no HTTPS, and the node asks for it",
+        "Ask the administrator of the cluster to let its nodes reach the registry without HTTPS.",
+    ),
+    _PullForm(
+        re.compile(r"x509|certificate", re.I),
         "the node does not trust its registry's certificate",
         "Ask the administrator of the cluster to let its nodes trust the registry.",
     ),
@@ -98,6 +126,27 @@ _FORMS: Sequence[_PullForm] = (
         re.compile(r"no space left on device|disk.?pressure", re.I),
         "the node's disk is full",
         "Ask the administrator of the cluster to make room on the node, or choose other nodes.",
+    ),
+    _PullForm(
+        re.compile(r"media type .{1,160} (?:is )?no longer supported", re.I),
+        "its registry has it in an old form, which the node takes no more",
+        "Build the image anew and push it, or choose another one.",
+    ),
+    _PullForm(
+        re.compile(r"unexpected commit digest|failed size validation", re.I),
+        "what came from its registry was damaged",
+        "It is tried again by itself; if it lasts, ask whoever runs the registry.",
+    ),
+    _PullForm(
+        re.compile(r"proxyconnect", re.I),
+        "the proxy of its node does not answer",
+        "Ask the administrator of the cluster to look at the proxy that its nodes use.",
+    ),
+    _PullForm(
+        re.compile(r"unexpected EOF|context canceled", re.I),
+        "the transfer from its registry broke off",
+        "It is tried again by itself; if it lasts, ask the administrator whether the nodes reach "
+        "the registry well.",
     ),
     _PullForm(
         re.compile(
@@ -111,7 +160,7 @@ _FORMS: Sequence[_PullForm] = (
         "the nodes may reach it.",
     ),
     _PullForm(
-        re.compile(r"\b50[0-4] (?:internal|bad|service|gateway)", re.I),
+        re.compile(r"\b50[0-4] \(?(?:internal|bad|service|gateway)", re.I),
         "its registry fails",
         "It is tried again by itself; if it lasts, ask whoever runs the registry.",
     ),
@@ -121,8 +170,10 @@ _FORMS: Sequence[_PullForm] = (
 def diagnose_image(pod: PodView, wait: ContainerWait, events: Sequence[Object]) -> Diagnosis:
     """Return why a container's image cannot be pulled, with what the registry says."""
     image = wait.image or pod.image
-    behind = f": {wait.message}" if wait.message else ""
-    text = f"{wait.reason} {wait.message}"
+    words = _find_failed_pull(pod, image, events) if _BACK_OFF.match(wait.message) else ""
+    words = words or wait.message
+    behind = f": {words}" if words else ""
+    text = f"{wait.reason} {words}"
     form = next((each for each in _FORMS if each.pattern.search(text)), None)
     lead = f"The image {image} of {pod.title} cannot be pulled ({wait.reason})"
     if wait.reason == "InvalidImageName":
@@ -144,6 +195,20 @@ def diagnose_image(pod: PodView, wait: ContainerWait, events: Sequence[Object]) 
     return Diagnosis(build_sentence(f"{lead}{meaning}{behind}"), advice, pod.name, wait.container)
 
 
+def _find_failed_pull(pod: PodView, image: str, events: Sequence[Object]) -> str:
+    """Return why the last pull of an image for a pod failed; "" where no event says it."""
+    failed = find_newest(
+        [
+            each
+            for each in filter_events_about(events, pod.name)
+            if (match := _FAILED_PULL.match(get_text(each))) and match["image"] == image
+        ],
+        "Failed",
+    )
+    match = _FAILED_PULL.match(get_text(failed)) if failed is not None else None
+    return match["words"] if match else ""
+
+
 def _find_missing_secret(pod: PodView, events: Sequence[Object]) -> str:
     """Return the pull credentials that the node of a pod did not find; "" where it says none."""
     event = find_newest(filter_events_about(events, pod.name), "FailedToRetrieveImagePullSecret")
@@ -163,7 +228,7 @@ def diagnose_pull(
         match = _PULLING.match(get_text(newest)) if newest is not None else None
         if newest is None or match is None or newest.get("reason") != "Pulling":
             continue
-        image, since = match[1], _describe_since(get_time(newest))
+        image, since = match[1], describe_since(get_time(newest))
         text = f"{ready}; the image {image} of {pod.title} is being pulled{since}"
         return Diagnosis(
             build_sentence(f"{text}{_describe_size(image, events)}"),
@@ -171,14 +236,6 @@ def diagnose_pull(
             pod.name,
         )
     return None
-
-
-def _describe_since(time: str) -> str:
-    try:
-        moment = datetime.fromisoformat(time)
-    except ValueError:
-        return ""
-    return f" since {moment.astimezone(UTC):%-d %b, %H:%M:%S} UTC" if moment.tzinfo else ""
 
 
 def _describe_size(image: str, events: Sequence[Object]) -> str:

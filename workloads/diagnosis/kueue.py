@@ -53,6 +53,18 @@ _NEVER_FITS = re.compile(
     rf"insufficient quota for {_RESOURCE} in {_FLAVOR}, [^>]{{0,200}}> maximum capacity "
     r"\((?:[^)>]{1,40} > )?(?P<most>[^)>]{1,40})\)"
 )
+_UNUSED = re.compile(
+    rf"insufficient unused quota(?: in cohort)? for {_RESOURCE} in {_FLAVOR}, "
+    r"(?P<more>\S{1,20}) more needed"
+)
+_SHORTAGE = _Form(
+    _UNUSED,
+    "its queue lacks {shortages}, which other work uses",
+    f"{_STARTS_WITH_QUOTA} To start sooner, ask for less or stop another workload.",
+    is_queued=True,
+)
+MOST_FLAVORS = 3
+"""Flavors that a sentence names."""
 _FORMS: Sequence[_Form] = (
     _Form(
         re.compile(r"Pending the preemption of \d{1,6} workload"),
@@ -60,13 +72,11 @@ _FORMS: Sequence[_Form] = (
         "Nothing needs to be done: others are given time to end.",
         is_queued=True,
     ),
+    _SHORTAGE,
     _Form(
-        re.compile(
-            rf"insufficient unused quota(?: in cohort)? for {_RESOURCE} in {_FLAVOR}, "
-            r"(?P<more>\S{1,20}) more needed"
-        ),
-        "its queue lacks {more} {resource} of the flavor {flavor}, which other work uses",
-        f"{_STARTS_WITH_QUOTA} To start sooner, ask for less or stop another workload.",
+        re.compile(rf"borrowing limit for {_RESOURCE} in {_FLAVOR} exceeded"),
+        "its queue may borrow no more {resource} of the flavor {flavor}",
+        _STARTS_WITH_QUOTA,
         is_queued=True,
     ),
     _Form(
@@ -74,6 +84,26 @@ _FORMS: Sequence[_Form] = (
         "no part of its topology has room for all of its pods",
         "It starts by itself as soon as one has; or ask for the topology as a preference.",
         is_queued=True,
+    ),
+    _Form(
+        re.compile(
+            r"Flavor \"(?P<flavor>[^\"]{1,253})\" (?:does not support TopologyAwareScheduling|"
+            r"information missing in TAS cache|does not contain the requested level)"
+        ),
+        "the flavor {flavor} of its queue has not the topology that it asks for",
+        "Ask for another topology, or none, or ask the administrator of the cluster which ones "
+        "the queue has.",
+    ),
+    _Form(
+        re.compile(r"no topology domains at level: (?P<level>\S{1,253})"),
+        "no node of its queue has the level {level} of its topology",
+        "Ask for another topology, or none, or ask the administrator of the cluster to label the "
+        "nodes.",
+    ),
+    _Form(
+        re.compile(r"Flavor \"(?P<flavor>[^\"]{1,253})\" supports only TopologyAwareScheduling"),
+        "the flavor {flavor} of its queue takes only what asks for a topology",
+        "Ask for a topology; the administrator of the cluster knows which ones the queue has.",
     ),
     # Of several flavors each has its clause: it can never start only where none of them can
     # take it later.
@@ -103,12 +133,38 @@ _FORMS: Sequence[_Form] = (
         "Ask for none of it, or ask the administrator to add it to the queue.",
     ),
     _Form(
+        re.compile(rf"{_FLAVOR} not found"),
+        "the flavor {flavor} of its queue does not exist",
+        _ASK_QUEUE,
+    ),
+    _Form(
+        re.compile(
+            r"(?:resources? validation failed|LimitRange constraints): (?P<why>.{1,400})",
+            re.DOTALL,
+        ),
+        "its pods ask for what they may not: {why}",
+        "Stay within what the namespace allows one pod (LimitRange), and request no more than "
+        "the limits of its pods.",
+    ),
+    _Form(
+        re.compile(r"has failed admission checks"),
+        "an admission check rejected it",
+        _ASK_CHECK,
+    ),
+    _Form(
+        re.compile(r"requires preemption, but it's gated"),
+        "it could start in place of other work, and may not take its quota yet",
+        _ASK_QUEUE,
+    ),
+    _Form(
         re.compile(rf"(?P<sort>LocalQueue|ClusterQueue) {_NAME} (?:doesn't exist|not found)"),
         "the {sort} {name} does not exist",
         _ASK_QUEUE,
     ),
     _Form(
-        re.compile(rf"(?P<sort>LocalQueue|ClusterQueue) {_NAME} is (?:inactive|stopped|on hold)"),
+        re.compile(
+            rf"(?P<sort>LocalQueue|ClusterQueue)(?: {_NAME})? is (?:inactive|stopped|on hold)"
+        ),
         "the {sort} {name} is stopped, and admits nothing",
         _ASK_QUEUE,
     ),
@@ -118,9 +174,14 @@ _FORMS: Sequence[_Form] = (
         _ASK_QUEUE,
     ),
     _Form(
+        re.compile(r"waiting for all admitted workloads"),
+        "Kueue starts one after another, and waits until the pods of those before it are ready",
+        "It starts by itself as soon as they are.",
+        is_queued=True,
+    ),
+    _Form(
         re.compile(
-            r"no longer fits|skipped|waiting for all admitted workloads|"
-            r"overlapping preemption targets"
+            r"no longer fits|skipped|overlapping preemption targets|were prioritized",
         ),
         "other work of its queue came before it",
         _STARTS_WITH_QUOTA,
@@ -174,9 +235,23 @@ _EVICTIONS: Sequence[tuple[str, str, str]] = (
 )
 _REASONS_BEFORE = (*_PENDING, "QuotaReserved", "Preempted")
 """Reasons of events that come before another cluster takes a job, or when it has it no more."""
-_REASONS = (*_REASONS_BEFORE, "Admitted", "AdmissionCheckUpdated", "Started")
+_LATER_TRY = "SecondPassFailed"
+"""The reason of a try to place what has quota already, within its topology."""
+_REASONS = (
+    *_REASONS_BEFORE,
+    "Admitted",
+    "AdmissionCheckRejected",
+    "AdmissionCheckUpdated",
+    "FailedCreate",
+    "Started",
+    _LATER_TRY,
+)
+_CHECK_WORDS = re.compile(
+    r"(?:with message:? |in (?:Retry|Rejected) state: )(?P<words>.{1,400})", re.DOTALL
+)
+"""What an admission check says, within an event of Kueue about it."""
 _DISPATCHED = "MultiKueue"
-_PLACE = re.compile(r'got reservation on "(?P<name>[^"]{1,253})"')
+_PLACE = re.compile(r'(?:got reservation|was admitted) on "(?P<name>[^"]{1,253})"')
 """The reason and the words of the event by which MultiKueue has a place on another cluster."""
 
 
@@ -199,12 +274,19 @@ def diagnose_kueue(job: Object, events: Sequence[Object]) -> Diagnosis | None:
             f"{_ASK_QUEUE}",
         )
     reason, text = str(newest.get("reason")), get_text(newest)
-    if reason in _PENDING:
+    if reason in _PENDING or reason == _LATER_TRY:
         return _diagnose_pending(lead, text)
+    if reason == "FailedCreate":
+        return Diagnosis(
+            build_sentence(f"{lead}: an admission check cannot begin: {text}"), _ASK_CHECK
+        )
+    if reason == "AdmissionCheckRejected":
+        return _diagnose_eviction(lead, "DeactivatedDueToAdmissionCheck", text)
     if reason in ("QuotaReserved", "AdmissionCheckUpdated"):
         return Diagnosis(
             build_sentence(
                 f"{lead}: its quota is reserved, and an admission check is not done yet"
+                f"{_quote_check(text) if ' to Pending' in text else ''}"
             ),
             "Nothing needs to be done: a check may wait for new nodes. If it lasts, ask the "
             "administrator of the cluster.",
@@ -214,7 +296,7 @@ def diagnose_kueue(job: Object, events: Sequence[Object]) -> Diagnosis | None:
             "Kueue has admitted it: its pods are made now.",
             "If this lasts for more than a minute, the training operator may be missing or down.",
         )
-    return _diagnose_eviction(lead, reason)
+    return _diagnose_eviction(lead, reason, text)
 
 
 def diagnose_on_other_cluster(events: Sequence[Object]) -> Diagnosis | None:
@@ -252,8 +334,32 @@ def _diagnose_pending(lead: str, text: str) -> Diagnosis:
     if not matches:
         return Diagnosis(build_sentence(f"{lead}: {text}"), _ASK_QUEUE)
     form, match = min(matches, key=lambda each: (each[0].is_queued, _FORMS.index(each[0])))
-    words = form.words.format(**{name: value or "" for name, value in match.groupdict().items()})
+    groups = {name: value or "" for name, value in match.groupdict().items()}
+    if form is _SHORTAGE:
+        groups["shortages"] = _describe_shortages(match.string)
+    words = form.words.format(**groups)
     return Diagnosis(build_sentence(f"{lead}: {words}"), form.help, is_queued=form.is_queued)
+
+
+def _describe_shortages(text: str) -> str:
+    """Describe what each flavor lacks that may take a pod set later: any of them would do."""
+    useless = _find_useless_flavors(text)
+    amounts: dict[str, list[str]] = {}
+    for match in _UNUSED.finditer(text):
+        if match["flavor"] not in useless:
+            amounts.setdefault(match["flavor"], []).append(f"{match['more']} {match['resource']}")
+    parts = [
+        f"{' and '.join(missing)} of the flavor {flavor}"
+        for flavor, missing in list(amounts.items())[:MOST_FLAVORS]
+    ]
+    if left_out := len(amounts) - len(parts):
+        parts.append(f"something of {left_out} other flavor{'s' * (left_out > 1)}")
+    return ", or ".join(parts)
+
+
+def _find_useless_flavors(text: str) -> set[str]:
+    """Return the flavors that can never take a pod set: of a resource they have too little."""
+    return {match["flavor"] for match in _NEVER_FITS.finditer(text)}
 
 
 def _match_form(text: str) -> tuple[_Form, re.Match[str]] | None:
@@ -261,7 +367,7 @@ def _match_form(text: str) -> tuple[_Form, re.Match[str]] | None:
 
     A flavor that has too little of one resource in all is of no use once it has room for others.
     """
-    useless = {match["flavor"] for match in _NEVER_FITS.finditer(text)}
+    useless = _find_useless_flavors(text)
     for form in _FORMS:
         for match in form.pattern.finditer(text):
             if not (form.is_queued and match.groupdict().get("flavor") in useless):
@@ -269,9 +375,18 @@ def _match_form(text: str) -> tuple[_Form, re.Match[str]] | None:
     return None
 
 
-def _diagnose_eviction(lead: str, reason: str) -> Diagnosis:
+def _diagnose_eviction(lead: str, reason: str, text: str) -> Diagnosis:
     for part, words, advice in _EVICTIONS:
         if part in reason:
             is_queued = part == "Preempted"
-            return Diagnosis(build_sentence(f"{lead}: {words}"), advice, is_queued=is_queued)
+            behind = _quote_check(text) if "AdmissionCheck" in part else ""
+            return Diagnosis(
+                build_sentence(f"{lead}: {words}{behind}"), advice, is_queued=is_queued
+            )
     return Diagnosis(build_sentence(f"{lead}: it lost its quota ({reason})"), _STARTS_WITH_QUOTA)
+
+
+def _quote_check(text: str) -> str:
+    """Return what an admission check says, to stand at the end of a sentence; "" for nothing."""
+    match = _CHECK_WORDS.search(text)
+    return f": {match['words']}" if match else ""

@@ -11,7 +11,9 @@ LONGEST_DETAIL = 160
 """Characters of a taint's, a resource's or the scheduler's own words."""
 MOST_NAMED = 4
 """Reasons that a sentence names."""
-_NODES = re.compile(r"\b(\d+)/(\d+) nodes are (?:un)?available: ?(.*)$", re.DOTALL)
+_NODES = re.compile(
+    r"\b(?:\d+/(?P<total>\d+)|all) nodes are (?:un)?available: ?(?P<reasons>.*)$", re.DOTALL
+)
 """Volcano says "unavailable", and before it how many pods of the gang wait."""
 _KAI = re.compile(r"no nodes with enough resources were found: ?(.*)$", re.DOTALL)
 _PREEMPTION = re.compile(r"(?:^|[\s.])preemption: (.*)$", re.DOTALL)
@@ -26,6 +28,8 @@ class RefusalSort(Enum):
     """Too little of an amount that the rows have."""
     RULE = "rule"
     """A label, a taint or a cordon, which the rows have."""
+    DEVICE = "device"
+    """Devices of resource claims, which others may hold, and which preemption does not free."""
     OTHER = "other"
     """What only the scheduler knows."""
 
@@ -55,7 +59,7 @@ class SchedulerAnswer:
     @property
     def knows_more(self) -> bool:
         """Whether a refusal is of a sort that the rows of nodes do not tell."""
-        return any(each.sort is RefusalSort.OTHER for each in self.refusals)
+        return any(each.sort in (RefusalSort.DEVICE, RefusalSort.OTHER) for each in self.refusals)
 
     def describe(self) -> str:
         """Return the refusals as a sentence without its full stop."""
@@ -74,10 +78,16 @@ class SchedulerAnswer:
     def advise(self) -> str:
         """Return what would help, of the first refusals that only somebody can change."""
         ordered = sorted(self.refusals, key=lambda each: each.sort is RefusalSort.ROOM)
-        helps = list(dict.fromkeys(each.help for each in ordered if each.help))[:2]
-        if self.is_preemption_useless:
+        helps = list(dict.fromkeys(self._choose_help(each) for each in ordered if each.help))[:2]
+        has_devices = any(each.sort is RefusalSort.DEVICE for each in self.refusals)
+        if self.is_preemption_useless and not has_devices:
             helps.append("Ending other work would not help.")
         return " ".join(helps)
+
+    def _choose_help(self, refusal: NodeRefusal) -> str:
+        """Return what helps; preemption is of no use where a node is too small even if empty."""
+        is_too_small = self.is_preemption_useless and refusal.help == _ROOM_HELP
+        return _TOO_SMALL_HELP if is_too_small else refusal.help
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +108,7 @@ def _build_form(
 
 
 _ROOM_HELP = "It starts by itself as soon as there is room; smaller pods find some sooner."
+_TOO_SMALL_HELP = "Ask for less for each pod: those nodes are too small for it even if empty."
 _TAINT_HELP = (
     "Add a toleration for it, or ask the administrator of the cluster whether those nodes are "
     "meant for you."
@@ -126,7 +137,8 @@ _FORMS: Sequence[_Form] = (
         RefusalSort.RULE,
     ),
     _build_form(
-        r"had (?:untolerated )?taints?(?:\(s\))? ?\{(?P<detail>[^}]*)\}|untolerated taint",
+        r"had (?:untolerated )?taints?(?:\(s\))? ?\{(?P<detail>[^}]*)\}|untolerated taint|"
+        r"had taints that the pod didn't tolerate",
         "has the taint {}, which it does not tolerate",
         "have the taint {}, which it does not tolerate",
         _TAINT_HELP,
@@ -138,6 +150,15 @@ _FORMS: Sequence[_Form] = (
         "do not have the labels that its node selector or node affinity asks for",
         "Choose another node type, node selector or node pools, or none.",
         RefusalSort.RULE,
+    ),
+    # Before 1.20 one reason stands for both rules.
+    _build_form(
+        r"match pod affinity/anti-affinity",
+        "breaks a rule of what pods it has to be beside or away from (its pod affinity or "
+        "anti-affinity)",
+        "break a rule of what pods it has to be beside or away from (its pod affinity or "
+        "anti-affinity)",
+        "It starts when the pods of those rules come or leave; or ask for them as preferences.",
     ),
     _build_form(
         r"existing pods'? anti-affinity",
@@ -184,7 +205,8 @@ _FORMS: Sequence[_Form] = (
         RefusalSort.RULE,
     ),
     _build_form(
-        r"volume node affinity conflict|match persistentvolume's node affinity",
+        r"volume node affinity conflict|match persistentvolume's node affinity|"
+        r"no available volume zone",
         "cannot reach its volume, which is bound to another node or zone",
         "cannot reach its volume, which is bound to another node or zone",
         "Choose nodes in the volume's zone, or a claim whose volume can be reached from these.",
@@ -224,24 +246,72 @@ _FORMS: Sequence[_Form] = (
         "lacks its devices: there is no device class {}",
         "lack its devices: there is no device class {}",
         "Correct the device class of its resource claim, or ask the administrator to create it.",
+        RefusalSort.DEVICE,
+    ),
+    _build_form(
+        r"resource ?claim (?:[^\s/]{1,253}/)?(?P<detail>[^\s/]{1,253}) is in the process of being "
+        r"allocated",
+        "lacks its devices: those of its resource claim {} are being chosen",
+        "lack its devices: those of its resource claim {} are being chosen",
+        "The scheduler tries again by itself. If it lasts, ask the administrator of the cluster, "
+        "or use a resource claim for each pod.",
+        RefusalSort.DEVICE,
+    ),
+    _build_form(
+        r"waiting for resource driver",
+        "lacks its devices: their driver has not given them out yet",
+        "lack its devices: their driver has not given them out yet",
+        "If this lasts, ask the administrator of the cluster whether the devices' driver works.",
+        RefusalSort.DEVICE,
+    ),
+    _build_form(
+        r"CEL runtime error: (?P<detail>.{1,160})",
+        "lacks its devices: a selector of its resource claim or device class fails ({})",
+        "lack its devices: a selector of its resource claim or device class fails ({})",
+        "Correct the selector: it names what the devices have not.",
+        RefusalSort.DEVICE,
     ),
     _build_form(
         r'resourceclaims?(?:\.resource\.k8s\.io)? "(?P<detail>[^"]{1,253})"(?: not found|$)',
         "lacks its devices: there is no resource claim {}",
         "lack its devices: there is no resource claim {}",
         "Create the claim in the project's namespace; one of a template Kubernetes makes itself.",
+        RefusalSort.DEVICE,
     ),
     _build_form(
         r"resourceclaim in use",
         "lacks its devices: others use its resource claim",
         "lack its devices: others use its resource claim",
         "It starts when those pods end; or use another resource claim.",
+        RefusalSort.DEVICE,
     ),
     _build_form(
         r"cannot allocate all claims|resourceclaim",
         "does not have the devices that its resource claim asks for",
         "do not have the devices that its resource claim asks for",
-        "Check the resource claim against the device classes of the cluster.",
+        "It starts when others give such devices back; check the resource claim against the device "
+        "classes of the cluster, too.",
+        RefusalSort.DEVICE,
+    ),
+    _build_form(
+        r"cannot align (?:pod|container)",
+        "cannot give it its cores, memory and devices side by side (from one NUMA node)",
+        "cannot give it their cores, memory and devices side by side (from one NUMA node)",
+        "It starts when work on those nodes ends; or ask for less for each pod.",
+    ),
+    # KAI compares this with the memory of a whole GPU, not with what of it is free.
+    _build_form(
+        r"have enough resources: GPU memory",
+        "has no GPU with as much memory as it asks for",
+        "have no GPU with as much memory as it asks for",
+        "Ask for less GPU memory, or for other nodes: on these it can never start.",
+    ),
+    _build_form(
+        r"resource fit failed",
+        "has too little free of something that it asks for",
+        "have too little free of something that it asks for",
+        _ROOM_HELP,
+        RefusalSort.ROOM,
     ),
     _build_form(
         r"(?:insufficient|have enough resources:|enough of mig profile:) "
@@ -279,16 +349,19 @@ def parse_scheduler_answer(message: str) -> SchedulerAnswer | None:
     total: int | None = None
     is_by_node = True
     if nodes := _NODES.search(text):
-        total, text = int(nodes[2]), nodes[3]
+        total, text = int(nodes["total"]) if nodes["total"] else None, nodes["reasons"]
     elif kai := _KAI.search(text):
         text = kai[1]
     else:
         is_by_node = False
+    parts = _split_reasons(text)
     refusals = [
         each
-        for part in _split_reasons(text)
+        for part in parts
         if (each := _parse_reason(part) or (_keep_reason(part) if is_by_node else None)) is not None
     ]
+    if not refusals and total is not None:
+        refusals = _keep_all(parts)
     return SchedulerAnswer(total, refusals, useless) if refusals else None
 
 
@@ -322,9 +395,12 @@ def _parse_reason(part: str) -> NodeRefusal | None:
         raw = (match.groupdict().get("detail") or "").strip()
         numbers = match.groupdict().get("numbers") or ""
         is_amount = "too {}" in form.words
-        detail = _RESOURCE_WORDS.get(raw, f"little {raw}") if is_amount else _describe_taint(raw)
+        if is_amount:
+            detail = _RESOURCE_WORDS.get(raw, f"little {raw}")
+        else:
+            detail = _describe_taint(raw) if "the taint {}" in form.words else raw
         detail = clean_text(detail, LONGEST_DETAIL)
-        is_other = form.sort is RefusalSort.ROOM and raw not in _IN_ROWS
+        is_other = form.sort is RefusalSort.ROOM and raw != "" and raw not in _IN_ROWS
         return NodeRefusal(
             count,
             _fill_words(form.words, detail) + numbers,
@@ -343,9 +419,19 @@ def _keep_reason(part: str) -> NodeRefusal | None:
     counted = _COUNTED.match(part)
     if counted is None or _NO_REASONS.search(part):
         return None
-    own_words = clean_text(counted[2], LONGEST_DETAIL)
+    return _quote_reason(int(counted[1]), counted[2])
+
+
+def _keep_all(parts: Sequence[str]) -> list[NodeRefusal]:
+    """Return what rules out all nodes at once, for which Kubernetes gives no counts."""
+    words = ", ".join(part for part in parts if not _NO_REASONS.search(part))
+    return [_quote_reason(None, words)] if words else []
+
+
+def _quote_reason(count: int | None, words: str) -> NodeRefusal:
+    own_words = clean_text(words, LONGEST_DETAIL)
     return NodeRefusal(
-        int(counted[1]),
+        count,
         f"is ruled out by the scheduler: {own_words}",
         f"are ruled out by the scheduler: {own_words}",
         "Ask the administrator of the cluster what the scheduler's words mean.",

@@ -9,15 +9,21 @@ from workloads.diagnosis.events import filter_job_events, find_newest, get_text
 from workloads.diagnosis.result import Diagnosis, build_sentence
 from workloads.kube_objects import Object
 
-REFUSAL_REASONS = ("FailedCreatePod", "FailedCreate", "FailedCreateService")
+SERVICE_REASON = "FailedCreateService"
+"""The reason of an event about a job whose services are refused."""
+REFUSAL_REASONS = ("FailedCreatePod", "FailedCreate", SERVICE_REASON)
 """Reasons of events about a job whose pods are refused."""
 INVALID_REASONS = tuple(reason for kind in JOB_KINDS.values() for reason in kind.refusal_reasons)
 """Reasons of operators that create nothing for a job, and report it nowhere else."""
-_LEAD = "The cluster refuses to make its pods"
 _QUOTA = re.compile(
     r"exceeded quota: (?P<name>[a-z0-9.-]{1,253}), requested: (?P<asked>[^ ]+?), "
     r"used: (?P<used>[^ ]+?), limited: (?P<most>[^ ]+)"
 )
+_NO_WEBHOOK = re.compile(r"failed calling webhook|connection refused|no endpoints available")
+_PLACED_LATER = re.compile(
+    r"leader pod not (?:yet )?scheduled|follower pod node selector|expected 1 leader pod"
+)
+"""How JobSet holds back pods that are to be where the first one is, until it has its node."""
 _QUOTA_ADVICE = (
     "The namespace has a quota of its own: ask for less, or ask the administrator of the cluster "
     "for more."
@@ -33,6 +39,12 @@ class _RefusalForm:
 
 
 _FORMS: Sequence[_RefusalForm] = (
+    # What a webhook that does not answer is called must not be taken for its reason.
+    _RefusalForm(
+        _NO_WEBHOOK,
+        "A webhook of the cluster does not answer: ask the administrator of the cluster. The "
+        "operator tries again by itself.",
+    ),
     _RefusalForm(re.compile(r"exceeded quota"), _QUOTA_ADVICE),
     _RefusalForm(
         re.compile(r"must specify (?:limits|requests)|failed quota"),
@@ -47,7 +59,9 @@ _FORMS: Sequence[_RefusalForm] = (
         "administrator of the cluster.",
     ),
     _RefusalForm(
-        re.compile(r"violates PodSecurity|against any security context constraint"),
+        re.compile(
+            r"violates PodSecurity|against any (?:security context constraint|pod security policy)"
+        ),
         "The namespace allows no such pods: take out what the message names, such as host paths, "
         "or root as the user.",
     ),
@@ -72,14 +86,18 @@ _FORMS: Sequence[_RefusalForm] = (
         "of the cluster.",
     ),
     _RefusalForm(
-        re.compile(r"(?:gpu.*(?:shar|fraction))|(?:(?:shar|fraction).*gpu)", re.I),
+        re.compile(r"gpu[ -](?:shar|fraction).{0,200}disabled", re.I | re.DOTALL),
         "Ask for whole GPU devices, or ask the administrator of the cluster to turn GPU sharing "
         "on.",
     ),
     _RefusalForm(
-        re.compile(r"failed calling webhook|connection refused|no endpoints available"),
-        "A webhook of the cluster does not answer: ask the administrator of the cluster. The "
-        "operator tries again by itself.",
+        re.compile(r"cannot create resource \"[a-z]{1,63}\""),
+        "The training operator may not make them in the project's namespace: ask the "
+        "administrator of the cluster for its rights.",
+    ),
+    _RefusalForm(
+        re.compile(r"RuntimeClass \"[^\"]{1,253}\" not found"),
+        "Choose another runtime class, or ask the administrator of the cluster to create it.",
     ),
     _RefusalForm(
         re.compile(r"admission webhook \S{1,260} denied the request|ValidatingAdmissionPolicy"),
@@ -96,23 +114,32 @@ def diagnose_refused_pods(
     job: Object, events: Sequence[Object], reasons: Sequence[str]
 ) -> Diagnosis | None:
     """Return the newest refusal of the pods of a job; None without one."""
-    refused = find_newest(filter_job_events(events, job), *reasons)
+    refused = find_newest(
+        [
+            each
+            for each in filter_job_events(events, job)
+            if not _PLACED_LATER.search(get_text(each))
+        ],
+        *reasons,
+    )
     if refused is None:
         return None
     text = get_text(refused)
     advice = next((each.help for each in _FORMS if each.pattern.search(text)), _ANY_ADVICE)
     quota = _QUOTA.search(text)
-    words = _describe_quota(quota) if quota else text
-    return Diagnosis(build_sentence(f"{_LEAD}: {words}"), advice)
+    noun = "service" if refused.get("reason") == SERVICE_REASON else "pod"
+    words = _describe_quota(quota, noun) if quota else text.removeprefix("Error creating: ")
+    return Diagnosis(build_sentence(f"The cluster refuses to make its {noun}s: {words}"), advice)
 
 
-def _describe_quota(quota: re.Match[str]) -> str:
+def _describe_quota(quota: re.Match[str], noun: str) -> str:
     """Describe the first amount that is exceeded: what is asked for, in use and allowed."""
     requested, used, most = (_parse_amounts(quota[name]) for name in ("asked", "used", "most"))
     resource = next(iter(requested))
     return (
         f"the namespace's quota {quota['name']} allows {most.get(resource, '?')} of {resource}, "
-        f"{used.get(resource, '?')} are in use, and one more pod asks for {requested[resource]}"
+        f"{used.get(resource, '?')} are in use, and one more {noun} asks for "
+        f"{requested[resource]}"
     )
 
 

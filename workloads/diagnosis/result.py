@@ -35,8 +35,9 @@ class Diagnosis:
 
 
 def build_sentence(*parts: str) -> str:
-    """Join the parts with spaces into a sentence with a capital and a full stop."""
-    text = " ".join(part for part in parts if part).strip()
+    """Join the parts with spaces into a sentence of one line with a capital and a full stop."""
+    # A cluster's words may have several lines.
+    text = " ".join(" ".join(parts).split())
     if not text:
         return ""
     return text[0].upper() + text[1:] + ("" if text[-1] in ".!?…" else ".")

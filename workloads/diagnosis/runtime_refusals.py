@@ -23,6 +23,21 @@ _REFUSALS: Sequence[RuntimeRefusal] = (
         "Choose an image for an older CUDA, or nodes with a newer driver.",
     ),
     RuntimeRefusal(
+        re.compile(r"nvidia-container-cli: mount error: file creation failed: .{1,400}file exists"),
+        "its image has files of a GPU driver, in the way of those of its node",
+        "Build the image without libnvidia-*.so and libcuda.so.1: the node brings its own.",
+    ),
+    RuntimeRefusal(
+        re.compile(r"stale (?:NFS )?file handle|transport endpoint is not connected", re.I),
+        "one of its volumes no longer answers on its node",
+        "Ask the administrator of the cluster to mount it anew on the node, or choose other nodes.",
+    ),
+    RuntimeRefusal(
+        re.compile(r"unable to find (?:user|group) \S{1,253}: no matching entries"),
+        "its image has not the user or group that it is to run as",
+        "Set a user ID, or choose an image that has the user.",
+    ),
+    RuntimeRefusal(
         re.compile(r"nvidia-container-cli|nvidia-container-runtime|nvml error|CDI device", re.I),
         "the GPU of its node cannot be given to it",
         "Tell the administrator of the cluster about the node: its GPU driver or its container "
@@ -51,12 +66,24 @@ _REFUSALS: Sequence[RuntimeRefusal] = (
         "Ask the administrator of the cluster to make room on the node, or choose other nodes.",
     ),
     RuntimeRefusal(
-        re.compile(r"deadline ?exceeded|is reserved for|name already in use", re.I),
+        re.compile(r"deadline ?exceeded|is reserved\b|name already in use", re.I),
         "the container runtime of its node does not come to an end",
         "The node tries again by itself; if it lasts, tell the administrator of the cluster.",
     ),
+    RuntimeRefusal(
+        re.compile(
+            r"\bexec|command|\bchdir\b|\bcwd\b|no such file|permission denied|read-only file", re.I
+        ),
+        "",
+        CHECK_COMMAND,
+    ),
 )
-_ANY = RuntimeRefusal(re.compile(""), "", CHECK_COMMAND)
+_ANY = RuntimeRefusal(
+    re.compile(""),
+    "",
+    "Look at what the message names; if that is nothing of the workload's own, ask the "
+    "administrator of the cluster.",
+)
 
 
 def find_runtime_refusal(message: str) -> RuntimeRefusal:

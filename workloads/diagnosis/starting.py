@@ -38,7 +38,8 @@ _SORTS = {"secret": "Secret", "configmap": "ConfigMap"}
 _LOOK_AT_NODE = "Ask the administrator of the cluster to look at the node."
 _HOOK_ADVICE = "Look into its log, and check the command of its postStart hook."
 _NOT_READ_YET = re.compile(
-    r"failed to sync (?:secret|configmap) cache|services have not yet been read"
+    r"failed to sync (?:secret|configmap) cache|services have not yet been read|"
+    r"no relationship found between node"
 )
 _CONFIGURATION_ADVICE = "Check the names and keys of its Secrets and ConfigMaps in this project."
 
@@ -189,6 +190,16 @@ def _diagnose_configuration(pod: PodView, wait: ContainerWait) -> Diagnosis:
                 f"cannot be made: {wait.message}"
             ),
             "Check the path within the volume, and that the volume may be written.",
+            pod.name,
+            wait.container,
+        )
+    if "non-numeric user" in wait.message:
+        return Diagnosis(
+            build_sentence(
+                f"{pod.title} may not run as root, and its node cannot tell whether its image "
+                f"would, which names its user without a number: {wait.message}"
+            ),
+            "Set a user ID other than 0.",
             pod.name,
             wait.container,
         )

@@ -5,6 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from workloads.diagnosis.events import filter_events_about, find_newest, get_text
+from workloads.diagnosis.group_refusals import (
+    describe_incomplete_gang,
+    diagnose_group_cause,
+    diagnose_waiting_gang,
+)
 from workloads.diagnosis.node_capacity import (
     NodeCapacity,
     NodeHolders,
@@ -13,6 +18,7 @@ from workloads.diagnosis.node_capacity import (
     sum_amounts,
 )
 from workloads.diagnosis.node_refusals import RefusalSort, SchedulerAnswer, parse_scheduler_answer
+from workloads.diagnosis.node_scaling import add_scaling
 from workloads.diagnosis.node_shortage import diagnose_by_nodes
 from workloads.diagnosis.queue_refusals import SchedulingRefusal, diagnose_by_queues, list_refusals
 from workloads.diagnosis.result import STARTS_BY_ITSELF, Diagnosis, build_sentence
@@ -25,12 +31,17 @@ SCHEDULER_ADVICE = (
     "administrator."
 )
 _KEPT_PLACE = re.compile(r"Waiting for .+ to leave ")
+_VICTIMS_LEAVE = re.compile(r"preemption: .{0,40}terminating pod on the nominated node")
+"""What Kubernetes' scheduler says while those whose place it gives to a pod end."""
 _PIPELINED = re.compile(r"pipelined to node (?P<node>[a-z0-9.-]{1,253})")
 _GATED = "SchedulingGated"
 _DEFAULT_SCHEDULER = "default-scheduler"
 """Kubernetes' own, which knows no groups of pods."""
 _ANSWER_REASONS = ("Pipelined", "Unschedulable", "FailedScheduling")
 """Reasons of events in which a scheduler answers for a pod."""
+_UNKNOWN_ADVICE = (
+    "The scheduler tries again by itself: ask the administrator of the cluster what its words mean."
+)
 _NOTHING_TO_DO = "Nothing needs to be done: others are given time to end."
 
 
@@ -70,14 +81,19 @@ def diagnose_unplaced(
     # message does.
     counted = nodes and not any(build_pod_view(pod).gpu_memory for pod in pods)
     message = next((each.message for each in refusals if each.message), "") or first.reason
+    if cause := diagnose_group_cause(message, first):
+        return cause
     answer = parse_scheduler_answer(message)
     if answer is not None and answer.knows_more:
-        return _describe_answer(answer, first)
+        return add_scaling(_describe_answer(answer, first), events, pods)
     by_nodes = diagnose_by_nodes(pods[0], needs, total, nodes, holders) if counted else None
     if by_nodes is not None:
-        return replace(by_nodes, is_queued=by_nodes.help.startswith(STARTS_BY_ITSELF))
+        is_queued = by_nodes.help.startswith(STARTS_BY_ITSELF)
+        return add_scaling(replace(by_nodes, is_queued=is_queued), events, pods)
     consumer = None if message else diagnose_first_consumer(events, first.name)
-    return consumer or _diagnose_by_scheduler(message, answer, first)
+    if consumer is not None:
+        return consumer
+    return add_scaling(_diagnose_by_scheduler(message, answer, first), events, pods)
 
 
 def _count_missing(pod: Object, pod_group: Object | None, placed: int) -> int | None:
@@ -167,21 +183,18 @@ def _diagnose_incomplete_gang(
     minimum = int_or_zero(nested_dict(pod_group, "spec").get("minMember"))
     if refusals or first.reason or not 0 < existing < minimum:
         return None
-    return Diagnosis(
-        build_sentence(
-            f"Its pods start together, and {minimum} have to exist before any starts: "
-            f"{existing} of them exist{'s' * (existing == 1)}"
-        ),
-        "The training operator makes the others. If this lasts for more than a minute, look into "
-        "the event history for what keeps it from that.",
-    )
+    return describe_incomplete_gang(minimum, existing, first)
 
 
 def _diagnose_kept_place(pod: PodView, events: Sequence[Object]) -> Diagnosis | None:
-    """Return for whom a pod waits that has a place already, as embedded scheduler and KAI say."""
+    """Return for whom a pod waits that has a place already, as its scheduler says."""
     if _KEPT_PLACE.match(pod.reason):
         sentence = build_sentence(f"It has its place: w{pod.reason[1:]}")
         return Diagnosis(sentence, _NOTHING_TO_DO, pod=pod.name)
+    if _VICTIMS_LEAVE.search(pod.reason):
+        return Diagnosis(
+            "It has its place: it waits for others to leave it.", _NOTHING_TO_DO, pod=pod.name
+        )
     newest = find_newest(filter_events_about(events, pod.name), *_ANSWER_REASONS)
     if newest is None or newest.get("reason") != "Pipelined":
         return None
@@ -201,11 +214,10 @@ def _diagnose_by_scheduler(message: str, answer: SchedulerAnswer | None, pod: Po
         )
     if answer is not None:
         return _describe_answer(answer, pod)
-    return Diagnosis(
+    return diagnose_waiting_gang(message, pod) or Diagnosis(
         build_sentence(f"The scheduler found no place for it: {message}"),
-        STARTS_BY_ITSELF,
+        _UNKNOWN_ADVICE,
         pod=pod.name,
-        is_queued=True,
     )
 
 
@@ -214,5 +226,6 @@ def _describe_answer(answer: SchedulerAnswer, pod: PodView) -> Diagnosis:
         build_sentence(answer.describe()),
         answer.advise(),
         pod=pod.name,
-        is_queued=any(each.sort is RefusalSort.ROOM for each in answer.refusals),
+        is_queued=not answer.is_preemption_useless
+        and any(each.sort is RefusalSort.ROOM for each in answer.refusals),
     )

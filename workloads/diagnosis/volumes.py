@@ -27,11 +27,13 @@ _CLAIM_ADVICE = (
     "Check that the claim exists in the project's namespace, and that its storage class, or the "
     "default one, can make it."
 )
+_PREEMPTION = re.compile(r"[\s.,]{0,4}preemption: .*$", re.DOTALL)
+"""What a scheduler adds to its reasons, of which it is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class _MountForm:
-    """A form of words of a failed mount; `words` may name the groups of the pattern."""
+class _VolumeForm:
+    """A form of words about a volume, and ours; `words` may name the groups of the pattern."""
 
     pattern: re.Pattern[str]
     words: str
@@ -40,50 +42,153 @@ class _MountForm:
 
 _GENERAL_TEXT = "Unable to attach or mount volumes"
 """How the kubelet says every two minutes that volumes are missing, whatever keeps them away."""
-_MOUNT_FORMS: Sequence[_MountForm] = (
-    _MountForm(
-        re.compile(r"failed to sync (?:secret|configmap) cache", re.I),
+_MOUNT_FORMS: Sequence[_VolumeForm] = (
+    _VolumeForm(
+        re.compile(
+            r"failed to sync (?:secret|configmap) cache|"
+            r"object \"[^\"]{1,253}\"/\"[^\"]{1,253}\" not registered",
+            re.I,
+        ),
         "The node of {pod} has not read the Secrets and ConfigMaps that it mounts yet",
         "Nothing needs to be done: the node tries again by itself. If it lasts, ask the "
         "administrator whether the node reaches the API server.",
     ),
-    _MountForm(
+    # Kubernetes and its administrator make these, not the workload's owner.
+    _VolumeForm(
+        re.compile(r"(?P<name>kube-root-ca\.crt)\" not found"),
+        "{pod} mounts the ConfigMap {name}, which Kubernetes makes in each namespace, and which is "
+        "not there",
+        "If this lasts, ask the administrator of the cluster whether its controller manager works.",
+    ),
+    _VolumeForm(
+        re.compile(r"failed to fetch token: serviceaccounts \"(?P<name>[^\"]{1,253})\" not found"),
+        "{pod} runs as the service account {name}, which is not there",
+        "Ask the administrator of the cluster to look at the project's namespace.",
+    ),
+    _VolumeForm(
         re.compile(r"(?P<sort>secret|configmap) \"(?P<name>[^\"]{1,253})\" not found", re.I),
         "{pod} mounts the {sort} {name}, which is not there",
         "Create it in the project's namespace, or choose another data source.",
     ),
-    _MountForm(
+    _VolumeForm(
         re.compile(r"references non-existent (?P<sort>secret|config) key: (?P<name>\S{1,253})"),
         "{pod} mounts the key {name} of a {sort}, and it has no such key",
         "Check the keys of its Secrets and ConfigMaps.",
     ),
-    _MountForm(
+    _VolumeForm(
         re.compile(r"multi-attach error for volume \"(?P<name>[^\"]{1,253})\"", re.I),
         "The volume {name} of {pod} is still attached to another node, and may be used on one only",
         "It starts when the pods there have ended; for pods on several nodes choose a claim with "
         "the access mode ReadWriteMany.",
     ),
-    _MountForm(
-        re.compile(r"driver name (?P<name>\S{1,253}) not found in the list of registered CSI"),
-        "The node of {pod} lacks the driver {name} of a volume",
+    _VolumeForm(
+        re.compile(
+            r"attach failed for volume \"(?P<name>[^\"]{1,253})\" ?: .{0,400}already (?:being used|"
+            r"attached|in use)",
+            re.I,
+        ),
+        "The volume {name} of {pod} is in use elsewhere, and may be used in one place only",
+        "It starts when what uses it has ended; for pods on several nodes choose a claim with the "
+        "access mode ReadWriteMany.",
+    ),
+    _VolumeForm(
+        re.compile(r"persistentvolumeclaim \"(?P<name>[^\"]{1,253})\" not found"),
+        "{pod} mounts the claim {name}, which is not there",
+        "Create it in the project's namespace, or choose another data source.",
+    ),
+    _VolumeForm(
+        re.compile(
+            r"driver name (?P<name>\S{1,253}) not found in the list of registered CSI|"
+            r"CSINode \S{1,253} does not contain driver (?P<other>\S{1,253})"
+        ),
+        "The node of {pod} lacks the driver {name}{other} of a volume",
         "Ask the administrator whether the storage's driver runs on that node.",
     ),
-    _MountForm(
+    _VolumeForm(
+        re.compile(r"/sbin/mount\.<type> helper program|modules loaded\?|unknown filesystem type"),
+        "The node of {pod} lacks the program or module that mounts one of its volumes",
+        "Ask the administrator of the cluster to install what mounts such volumes on the node, or "
+        "choose other nodes.",
+    ),
+    _VolumeForm(
+        re.compile(r"(?:error processing PVC|PVC) \S{1,253}: PVC is not bound"),
+        "A claim of {pod} has no volume yet",
+        "Look at the claim: its storage class may not make volumes, or its size may be too large.",
+    ),
+    _VolumeForm(
+        re.compile(r"an operation with the given Volume ID .{1,253} already exists", re.I),
+        "The storage of a volume of {pod} is still at work on an earlier try",
+        "The node tries again by itself. If it lasts, ask the administrator whether the storage's "
+        "driver works.",
+    ),
+    _VolumeForm(
+        re.compile(r"failed to resolve server (?P<name>\S{1,253}?):", re.I),
+        "The node of {pod} does not find the server {name} of a volume",
+        "Check the server's name in the data source; names of services of the cluster are often "
+        "not known to its nodes.",
+    ),
+    _VolumeForm(
+        re.compile(r"stale (?:NFS )?file handle", re.I),
+        "A volume of {pod} is not what it was: its server has put something else in its place",
+        "Ask the administrator of the cluster to mount it anew on the node; what is exported may "
+        "have been moved or made anew.",
+    ),
+    _VolumeForm(
         re.compile(r"access denied|permission denied", re.I),
         "The server of a volume refuses {pod}: access is denied",
         "Check the exported path, and that the node may mount it.",
     ),
-    _MountForm(
-        re.compile(r"no such file or directory|is not a directory|path .{1,253} does not exist"),
+    _VolumeForm(
+        re.compile(
+            r"no such file or directory|is not a directory|path .{1,253} does not exist", re.I
+        ),
         "A volume of {pod} names a path that is not there",
         "Check the path of the data source on the node or on its server.",
     ),
-    _MountForm(
+    _VolumeForm(
+        re.compile(r"connection refused|no route to host|network is unreachable", re.I),
+        "The server of a volume of {pod} does not answer its node",
+        "Check the server's name or address in the data source; if it is right, ask the "
+        "administrator whether the nodes may reach it.",
+    ),
+    _VolumeForm(
         re.compile(r"timed out waiting|deadline ?exceeded|connection timed out", re.I),
         "A volume of {pod} does not come: its node waited for it in vain",
         "Ask the administrator whether the storage answers; the node tries again by itself.",
     ),
 )
+_CLAIM_FORMS: Sequence[_VolumeForm] = (
+    _VolumeForm(
+        re.compile(
+            r'persistentvolumeclaim "(?P<claim>[^"]{1,253})" bound to non-existent '
+            r'persistentvolume "(?P<volume>[^"]{1,253})"'
+        ),
+        "{volume}, to which the claim {claim} is bound, is not there any more",
+        "Choose another claim, or make it anew: its data was in that volume.",
+    ),
+    _VolumeForm(
+        re.compile(r'persistentvolumeclaim "(?P<claim>[^"]{1,253})" is being deleted'),
+        "the claim {claim} is being deleted",
+        "Choose another claim, or make it anew when it is gone.",
+    ),
+    _VolumeForm(
+        re.compile(r'persistentvolumeclaim "(?P<claim>[^"]{1,253})" not found'),
+        "the claim {claim} is not there",
+        "Create it in the project's namespace, or choose another data source.",
+    ),
+    _VolumeForm(
+        re.compile(r"ReadWriteOncePod"),
+        "another pod uses its claim, which one pod at a time may use",
+        "It starts when that pod ends; for several pods choose a claim with the access mode "
+        "ReadWriteMany.",
+    ),
+    _VolumeForm(
+        re.compile(r"unbound immediate PersistentVolumeClaims"),
+        "one of its claims has none yet",
+        _CLAIM_ADVICE,
+    ),
+)
+"""Forms of words of schedulers about claims."""
 
 
 def diagnose_claims(
@@ -101,20 +206,12 @@ def diagnose_claims(
 
 
 def _diagnose_claim_by_message(message: str, pod: str) -> Diagnosis:
-    if deleted := re.search(r'persistentvolumeclaim "([^"]{1,253})" is being deleted', message):
-        return Diagnosis(
-            build_sentence(f"It waits for a volume: the claim {deleted[1]} is being deleted"),
-            "Choose another claim, or make it anew when it is gone.",
-            pod=pod,
-        )
-    if "ReadWriteOncePod" in message:
-        return Diagnosis(
-            "It waits for a volume: another pod uses its claim, which one pod at a time may use.",
-            "It starts when that pod ends; for several pods choose a claim with the access mode "
-            "ReadWriteMany.",
-            pod=pod,
-        )
-    return Diagnosis(build_sentence(f"It waits for a volume: {message}"), _CLAIM_ADVICE, pod=pod)
+    for form in _CLAIM_FORMS:
+        if match := form.pattern.search(message):
+            words = form.words.format(**match.groupdict())
+            return Diagnosis(build_sentence(f"It waits for a volume: {words}"), form.help, pod=pod)
+    words = _PREEMPTION.sub("", message)
+    return Diagnosis(build_sentence(f"It waits for a volume: {words}"), _CLAIM_ADVICE, pod=pod)
 
 
 def _find_claim_event(events: Sequence[Object]) -> tuple[str, str, str] | None:

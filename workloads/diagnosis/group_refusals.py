@@ -1,0 +1,164 @@
+"""What schedulers say of a pod or its group as a whole, beside the nodes. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workloads.diagnosis.result import STARTS_BY_ITSELF, Diagnosis, build_sentence
+from workloads.kube_objects import clean_text
+from workloads.pod_views import PodView
+
+LONGEST_DETAIL = 200
+"""Characters of a scheduler's own words."""
+_OPERATOR_MAKES_PODS = (
+    "The training operator makes the others. If this lasts for more than a minute, look into the "
+    "event history for what keeps it from that."
+)
+_GANG_COUNTS = (
+    re.compile(
+        r"sibling pods, current pods number: (?P<existing>\d{1,7}), minMember of group: "
+        r"(?P<minimum>\d{1,7})"
+    ),
+    re.compile(r"\d+/(?P<existing>\d{1,7}) tasks in gang .*?(?P<minimum>\d{1,7}) minAvailable"),
+    re.compile(r"tasks for gang-scheduling, valid: (?P<existing>\d{1,7}), min: (?P<minimum>\d+)"),
+)
+"""How many pods of a gang there are, and how many it needs: scheduler-plugins and Volcano."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A form of words of a scheduler, and ours; `words` may name the groups of the pattern."""
+
+    pattern: re.Pattern[str]
+    words: str
+    help: str
+    is_queued: bool = False
+
+
+_CAUSES: Sequence[_Form] = (
+    _Form(
+        re.compile(
+            r"insufficient quotas(?: \[.{0,200}?\])?, quotaName: (?P<name>[^,\s]{1,253})", re.I
+        ),
+        "the scheduler's quota {name} has too little left for it",
+        "It starts by itself as soon as others of that quota give some back; or ask the "
+        "administrator of the cluster for more.",
+        is_queued=True,
+    ),
+    _Form(
+        re.compile(
+            r"queue resource quota insufficient(?P<what>: insufficient [\w./-]{1,253}\w"
+            r"(?:, insufficient [\w./-]{1,253}\w){0,9})?"
+        ),
+        "its scheduler's queue has too little left for it{what}",
+        "It starts by itself as soon as others of that queue give some back; or ask the "
+        "administrator of the cluster for more.",
+        is_queued=True,
+    ),
+    _Form(
+        re.compile(
+            r"Max (?P<what>\S{1,253}) resources available in a single node in the "
+            r"(?P<pool>\S{1,253}) node-pool is topped at (?P<most>[\d.]{1,20}(?: \w{1,10})?)"
+        ),
+        "it asks for more {what} than a node of the node pool {pool} has: the most is {most}",
+        "Ask for less for each pod, or for another node pool: as it is, it can never start.",
+    ),
+    _Form(
+        re.compile(
+            r"No node in the (?P<pool>\S{1,253}) node-pool has (?P<what>\S{1,253}) resources"
+        ),
+        "no node of the node pool {pool} has any {what}",
+        "Ask for none of it, or for another node pool: as it is, it can never start.",
+    ),
+    _Form(
+        re.compile(r"Requested topology (?P<name>\S{1,253}) does not exist"),
+        "the topology {name} that it asks for does not exist",
+        "Correct its name, or ask the administrator of the cluster to create it.",
+    ),
+    _Form(
+        re.compile(
+            r"topology (?P<name>\S{1,253}), requirement (?P<level>\S{1,253}) couldn't be satisfied"
+        ),
+        "its pods have to be together within one {level} of the topology {name}, and none has "
+        "room for them",
+        "It starts by itself as soon as one has; or ask for the topology as a preference.",
+        is_queued=True,
+    ),
+    _Form(
+        re.compile(r"waiting for minCount pods from a gang"),
+        "its pods start together, and some of them do not exist yet",
+        _OPERATOR_MAKES_PODS,
+    ),
+    _Form(
+        re.compile(r"waiting for pods?'s? (?:workload|pod ?group) \"(?P<name>[^\"]{1,253})\""),
+        "the group of its pods, {name}, does not exist yet",
+        "Whoever makes its pods makes their group, too. If this lasts for more than a minute, "
+        "look into the event history.",
+    ),
+    _Form(
+        re.compile(r"running \w{1,20} plugin \"VolumeBinding\": (?P<why>.{1,400})"),
+        "its volume cannot be bound where there is room for it: {why}",
+        "The scheduler tries again by itself. If it lasts, ask the administrator whether the "
+        "storage's driver works, or use another storage class.",
+    ),
+    _Form(
+        re.compile(r"no nodes available to schedule pods"),
+        "the cluster has no nodes",
+        "Ask the administrator of the cluster.",
+    ),
+)
+_GANGS: Sequence[_Form] = (
+    _Form(
+        re.compile(
+            r"tasks in gang unschedulable|pod group is not ready|gets rejected due to|"
+            r"rejected due to timeout after waiting"
+        ),
+        "its pods start together, and there is no place yet for all of them at once",
+        f"{STARTS_BY_ITSELF} Fewer or smaller pods find a place sooner.",
+        is_queued=True,
+    ),
+    _Form(
+        re.compile(r"can possibly be assigned to (?P<node>[a-z0-9.-]{1,253})"),
+        "its pods start together: there may be a place on {node}, and not yet for all of them",
+        f"{STARTS_BY_ITSELF} Fewer or smaller pods find a place sooner.",
+        is_queued=True,
+    ),
+)
+"""What holds for each gang that waits: the nodes or their rows may say more."""
+
+
+def diagnose_group_cause(message: str, pod: PodView) -> Diagnosis | None:
+    """Return the cause outside of the nodes that a scheduler gives; None where it gives none."""
+    for pattern in _GANG_COUNTS:
+        match = pattern.search(message)
+        if match is not None and int(match["existing"]) < int(match["minimum"]):
+            return describe_incomplete_gang(int(match["minimum"]), int(match["existing"]), pod)
+    return _match_form(_CAUSES, message, pod)
+
+
+def diagnose_waiting_gang(message: str, pod: PodView) -> Diagnosis | None:
+    """Return that a gang waits for room, which says less than the nodes do; None without one."""
+    return _match_form(_GANGS, message, pod)
+
+
+def describe_incomplete_gang(minimum: int, existing: int, pod: PodView) -> Diagnosis:
+    """Return that a gang waits for pods which do not exist yet."""
+    return Diagnosis(
+        build_sentence(
+            f"Its pods start together, and {minimum} ha{'s' if minimum == 1 else 've'} to exist "
+            f"before any starts: {existing} of them exist{'s' * (existing == 1)}"
+        ),
+        _OPERATOR_MAKES_PODS,
+        pod=pod.name,
+    )
+
+
+def _match_form(forms: Sequence[_Form], message: str, pod: PodView) -> Diagnosis | None:
+    for form in forms:
+        if match := form.pattern.search(message):
+            groups = {
+                name: clean_text(value, LONGEST_DETAIL) for name, value in match.groupdict().items()
+            }
+            words = build_sentence(form.words.format(**groups))
+            return Diagnosis(words, form.help, pod=pod.name, is_queued=form.is_queued)
+    return None
