@@ -133,8 +133,8 @@ def end_session(user: User, pk: int) -> bool:
 def end_all_sessions(user: User, *, except_key: str | None = None) -> int:
     """End the user's sessions but that of `except_key`; return how many there were.
 
-    Their refresh tokens end with them, and so do codes of programs that were confirmed and not
-    claimed yet.
+    Tokens that programs got with their password or by a code end with them, and so do codes that
+    were confirmed and not claimed yet.
     """
     User.objects.filter(pk=user.pk).update(sign_outs=F("sign_outs") + 1)
     SignInRequest.objects.filter(user=user).delete()

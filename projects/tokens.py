@@ -1,7 +1,7 @@
 """Access tokens of the REST API: signed, short-lived, and bound to a password or secret.
 
-A token ends with the password or secret that it was issued for. A refresh token gets access tokens
-and opens nothing itself.
+A token ends with the password or secret that it was issued for, and a person's with their sessions
+where all are ended. A refresh token gets access tokens and opens nothing itself.
 """
 
 import hashlib
@@ -54,7 +54,12 @@ def issue_refresh_token(user: User) -> str:
     if not life:
         return ""
     now = int(time.time())
-    claims = {"sub": str(user.pk), "iat": now, "exp": now + life, "bound": _refresh_bound(user)}
+    claims = {
+        "sub": str(user.pk),
+        "iat": now,
+        "exp": now + life,
+        "bound": _fingerprint_person(user),
+    }
     return jwt.encode(claims, _derive_signing_key(REFRESH), ALGORITHM)
 
 
@@ -79,7 +84,7 @@ def parse_refresh_token(token: str) -> Mapping[str, Any] | None:
 def find_refreshed_user(claims: Mapping[str, Any]) -> User | None:
     """Return the person of a refresh token; None where it has ended with password or sessions."""
     user = User.objects.filter(pk=int(claims["sub"]), is_active=True, is_service=False).first()
-    if user is None or not constant_time_compare(str(claims["bound"]), _refresh_bound(user)):
+    if user is None or not constant_time_compare(str(claims["bound"]), _fingerprint_person(user)):
         return None
     return user
 
@@ -88,7 +93,7 @@ def authenticate_token(token: str) -> User:
     """Return the user of a token, with `personal_key` set to the key it was issued for.
 
     Raises AuthenticationFailed for a token that is forged, expired, or void by a new password or
-    secret, or by a deleted key.
+    secret, by a deleted key, or by the end of all sessions.
     """
     try:
         claims = jwt.decode(
@@ -168,22 +173,25 @@ class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-unty
 def _fingerprint(user: User, key: PersonalKey | None) -> str:
     """Return a value that changes with the credential that the token was issued for.
 
-    That is the secret of a personal key, or the password and the secret of a service account.
+    That is the secret of a personal key or of a service account, or what a person proved.
     """
     if key is not None:
         return salted_hmac(
             "muster.tokens.bound.key", f"{key.client_id}\n{key.secret_hash}"
         ).hexdigest()
     account = _find_account(user)
-    return salted_hmac(
-        "muster.tokens.bound", f"{user.password}\n{account.secret_hash if account else ''}"
-    ).hexdigest()
+    if account is None:
+        return _fingerprint_person(user)
+    return salted_hmac("muster.tokens.bound", f"{user.password}\n{account.secret_hash}").hexdigest()
 
 
-def _refresh_bound(user: User) -> str:
-    """Return the fingerprint of a refresh token: it changes where all sessions are ended, too."""
+def _fingerprint_person(user: User) -> str:
+    """Return a value that changes with the password, and where all sessions are ended.
+
+    Somebody of single sign-on has no password that a new one could end a stolen token with.
+    """
     return salted_hmac(
-        "muster.tokens.bound.refresh", f"{user.password}\n{user.sign_outs}"
+        "muster.tokens.bound.person", f"{user.password}\n{user.sign_outs}"
     ).hexdigest()
 
 

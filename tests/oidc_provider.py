@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, unquote_plus, urlencode, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -37,6 +37,9 @@ class Provider:
         self.key, self.kid = _new_key(), "key-1"
         self.people: dict[str, Claims] = {}
         self.who = ""
+        self.secret = SECRET
+        self.auth_methods = {"client_secret_basic", "client_secret_post"}
+        """How the client is registered to send its secret; "none" where it has none."""
         self.redirects = [f"{origin}/sign-on/callback" for origin in ("http://testserver",)]
         self.asks = False
         """Whether a page asks who it is, as for a person; otherwise it is `who`."""
@@ -46,10 +49,19 @@ class Provider:
         self.change_user_info: Callable[[Claims], None] = lambda claims: None
         """Changes what userinfo answers."""
         self.signed: Callable[[Claims], str] = self.sign
+        self.refusal = {"error": "access_denied"}
+        """What somebody who is not known is sent back with."""
+        self.token_refusal = {
+            "error": "invalid_client",
+            "error_description": "the client is not known by this",
+        }
+        """What a client is answered with that does not prove itself."""
         self.broken: set[str] = set()
         """Paths that answer with 500."""
         self.answers: dict[str, bytes] = {}
         """What paths answer instead, as it is."""
+        self.content_type = "application/json"
+        """The media type of `answers`."""
         self.asked_paths: list[str] = []
         """Paths that were asked for."""
         self.queries: list[dict[str, str]] = []
@@ -98,6 +110,7 @@ class Provider:
             "token_endpoint": f"{self.url}/token",
             "jwks_uri": f"{self.url}/keys",
             "userinfo_endpoint": f"{self.url}/userinfo",
+            "end_session_endpoint": f"{self.url}/end",
             "response_types_supported": ["code"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["RS256"],
@@ -120,7 +133,7 @@ class Provider:
         who = query.get("who") or self.who
         back = {"state": query.get("state", "")}
         if who not in self.people:
-            back |= {"error": "access_denied"}
+            back |= self.refusal
         else:
             code = secrets.token_urlsafe(16)
             self._codes[code] = query | {"who": who}
@@ -128,14 +141,17 @@ class Provider:
         return 302, f"{query['redirect_uri']}?{urlencode(back)}"
 
     def token(self, form: dict[str, str], header: str) -> tuple[int, Claims]:
-        given = form.get("client_id"), form.get("client_secret")
+        method = "client_secret_post" if "client_secret" in form else "none"
+        given = form.get("client_id"), form.get("client_secret", "")
         if header.startswith("Basic "):
+            method = "client_secret_basic"
             name, _, secret = (
                 base64.b64decode(header.removeprefix("Basic ")).decode().partition(":")
             )
-            given = name, secret
-        if given != (CLIENT, SECRET):
-            return 401, {"error": "invalid_client"}
+            given = unquote_plus(name), unquote_plus(secret)
+        wanted = CLIENT, "" if method == "none" else self.secret
+        if method not in self.auth_methods or given != wanted:
+            return 401, self.token_refusal
         request = self._codes.pop(form.get("code", ""), None)
         if (
             request is None
@@ -221,7 +237,7 @@ class Provider:
                 if path in provider.broken:
                     self._json(500, {"error": "server_error"})
                 elif path in provider.answers:
-                    self._answer(200, provider.answers[path], "application/json", {})
+                    self._answer(200, provider.answers[path], provider.content_type, {})
                 return path not in provider.broken and path not in provider.answers
 
             def _page(self, query: dict[str, str]) -> None:

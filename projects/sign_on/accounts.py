@@ -32,11 +32,33 @@ def get_username(claims: dict[str, Any]) -> str:
 
     Raises NotAllowed where the claims have none that could be one.
     """
-    for claim in ("preferred_username", "email"):
-        name = _FORBIDDEN_CHARACTERS.sub("-", _get_text(claims, claim)).strip("@.+_-")
+    names = {"preferred_username": _get_text(claims, "preferred_username")}
+    # Where nobody has checked the address, anybody could take the name of its owner.
+    if claims.get("email_verified") not in (False, "false"):
+        names["email"] = _get_text(claims, "email")
+    for claim in names.values():
+        name = _FORBIDDEN_CHARACTERS.sub("-", claim).strip("@.+_-")
         if 0 < len(name) <= MAX_NAME_CHARS:
             return name
-    raise NotAllowed(
+    raise NotAllowed(_describe_missing_name(claims))
+
+
+def _describe_missing_name(claims: dict[str, Any]) -> str:
+    provider = settings.OPTIONS.oidc_name
+    if name := discovery.clean_text(claims.get("preferred_username"), 60):
+        return (
+            f"Your user name at {provider}, {name}, cannot be one of Muster: that has letters from "
+            f"a to z or digits, and at most {MAX_NAME_CHARS} characters. There is no verified "
+            "email address to take instead, so you cannot sign in. Ask an administrator of "
+            f"{provider} to add one, or to change the name."
+        )
+    if _get_text(claims, "email"):
+        return (
+            f"{provider} does not tell your user name, and has not verified your email address, "
+            "so you cannot sign in. Verify the address there, or ask an administrator of Muster "
+            "to have the scope profile allowed there."
+        )
+    return (
         "The provider does not tell your user name or your email address, so you cannot sign in. "
         "Ask an administrator of Muster to have one of the scopes profile and email allowed there."
     )
@@ -54,7 +76,8 @@ def prepare_user(user: User, claims: dict[str, Any]) -> User:
         )
     user.email = parse_email(claims)
     user.first_name, user.last_name = (
-        _clean_text(_get_text(claims, name)) for name in ("given_name", "family_name")
+        discovery.clean_text(claims.get(name), MAX_NAME_CHARS)
+        for name in ("given_name", "family_name")
     )
     user.set_unusable_password()
     return user
@@ -74,10 +97,6 @@ def _get_text(claims: dict[str, Any], name: str) -> str:
     """Return a claim that is text; "" for a list, a number or none."""
     value = claims.get(name)
     return value if isinstance(value, str) else ""
-
-
-def _clean_text(text: str) -> str:
-    return "".join(each for each in text if each.isprintable())[:MAX_NAME_CHARS]
 
 
 def parse_groups(claims: dict[str, Any]) -> set[str]:

@@ -102,31 +102,31 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         provider: Any,
         error: Any = None,
         exception: Any = None,
-        **_: Any,
+        extra_context: dict[str, Any] | None = None,
     ) -> None:
         """Raise SignOnFailed."""
         name = settings.OPTIONS.oidc_name
-        if error == AuthError.CANCELLED:
-            raise SignOnFailed(
-                f"You did not sign in at {name}. Try it again, or sign in with a password.",
-                "cancelled",
-            )
-        if exception is None:
-            provider_error = str(request.GET.get("error", ""))[:60]
+        # Without the state of an attempt, what the address says is anybody's word.
+        is_answer = bool((extra_context or {}).get("state"))
+        if is_answer and (code := discovery.clean_text(request.GET.get("error"))):
+            description = discovery.clean_text(request.GET.get("error_description"))
+            raise _build_refusal(code, description, is_cancelled=error == AuthError.CANCELLED)
+        if exception is None and not is_answer:
             raise SignOnFailed(
                 f"This attempt to sign in at {name} is not known here, or not any more: it may "
                 "have taken too long, or begun in another "
                 "browser. Begin anew.",
-                f"the provider said {provider_error!r}" if provider_error else "no such state",
+                "no such state",
             )
-        why = (
-            exception.text
-            if isinstance(exception, discovery.ProviderError)
-            else type(exception).__name__
-        )
+        if exception is None:
+            why = "it sent neither a code nor an error"
+        elif isinstance(exception, discovery.ProviderError):
+            why = exception.text
+        else:
+            why = type(exception).__name__
         raise SignOnFailed(
-            f"Muster cannot believe or understand what {name} answered, so you are not signed "
-            "in. Try it again; if it happens again, ask "
+            f"{name} did not answer, or Muster cannot believe or understand what it answered, so "
+            "you are not signed in. Try it again; if it happens again, ask "
             "an administrator of Muster, whose log says more, or sign in with a password.",
             why,
         )
@@ -186,6 +186,24 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
                 "among MUSTER_ENCRYPTION_KEYS any more. "
                 "Ask an administrator of Muster to add that key, or to reset your second factor."
             ) from None
+
+
+def _build_refusal(code: str, description: str, *, is_cancelled: bool) -> SignOnFailed:
+    """Return the refusal for an error with which the provider sent the browser back."""
+    name = settings.OPTIONS.oidc_name
+    reason = f"{code}: {description}" if description else code
+    if is_cancelled:
+        # Providers say so of who may not use Muster as well as of who pressed Cancel.
+        text = (
+            f"You did not sign in at {name}, which says: {reason}. Try it again, or sign in with a "
+            "password. If you did not cancel it yourself, ask an administrator of Muster."
+        )
+    else:
+        text = (
+            f"{name} did not sign you in; it says: {reason}. Try it again; if it happens again, "
+            "ask an administrator of Muster, or sign in with a password."
+        )
+    return SignOnFailed(text, f"the provider said {reason!r}")
 
 
 def _connect(request: HttpRequest, sociallogin: Any) -> None:

@@ -1,5 +1,6 @@
 """The provider's discovery document, and whether sign-ins can work with it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import requests
@@ -12,6 +13,8 @@ WELL_KNOWN = "/.well-known/openid-configuration"
 REQUIRED_FIELDS = ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")
 ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint")
 """Addresses that we ask ourselves; the browser goes to the first."""
+MAX_REASON_CHARS = 200
+"""Characters of what the provider says of an error."""
 
 
 class ProviderError(OAuth2Error):  # type: ignore[misc]
@@ -53,7 +56,8 @@ def fetch_description() -> dict[str, Any]:
         if endpoint is not None and (why := provider_http.find_url_problem(str(endpoint))):
             raise ProviderError(f"Its {name} {why}.")
     # The default where it is left out (OpenID Connect Discovery, 3).
-    description.setdefault("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+    if not isinstance(description.get("token_endpoint_auth_methods_supported"), list):
+        description["token_endpoint_auth_methods_supported"] = ["client_secret_basic"]
     return description
 
 
@@ -75,12 +79,25 @@ def _check_issuer(issuer: str) -> None:
 
 def fetch_json(url: str, label: str, *, token: str = "") -> dict[str, Any]:
     """Fetch a JSON object from the provider. Raises ProviderError."""
-    headers = {"Accept": "application/json"} | (
-        {"Authorization": f"Bearer {token}"} if token else {}
-    )
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    response = send_request("GET", url, label, headers=headers)
+    if response.status_code != 200:
+        raise ProviderError(
+            f"Asked for {label}, {url} answered with the status {response.status_code} instead of "
+            "200."
+        )
+    return parse_object(response, label)
+
+
+def send_request(
+    method: str, url: str, label: str, *, headers: Mapping[str, str] | None = None, **more: Any
+) -> requests.Response:
+    """Send a request to the provider; `label` says what for. Raises ProviderError."""
     try:
         with provider_http.Session() as session:
-            response = session.get(url, headers=headers)
+            return session.request(
+                method, url, headers={"Accept": "application/json", **(headers or {})}, **more
+            )
     except provider_http.NotSent as error:
         raise ProviderError(f"Nothing was sent for {label}. {error}") from None
     except requests.exceptions.SSLError:
@@ -91,15 +108,15 @@ def fetch_json(url: str, label: str, *, token: str = "") -> dict[str, Any]:
         raise ProviderError(f"Asked for {label} at {url}, it did not answer in time.") from None
     except requests.RequestException:
         raise ProviderError(f"Asked for {label}, {url} cannot be reached.") from None
-    if response.status_code != 200:
+
+
+def parse_object(response: requests.Response, label: str) -> dict[str, Any]:
+    """Return the JSON object of an answer. Raises ProviderError."""
+    if response.headers["content-type"].startswith("application/jwt"):
         raise ProviderError(
-            f"Asked for {label}, {url} answered with the status {response.status_code} instead of "
-            "200."
+            f"Asked for {label}, it answered with a signed or encrypted token. Have it answer this "
+            "client with plain JSON there."
         )
-    return _parse_object(response, label)
-
-
-def _parse_object(response: requests.Response, label: str) -> dict[str, Any]:
     try:
         body = response.json()
     except (ValueError, RecursionError):
@@ -108,6 +125,12 @@ def _parse_object(response: requests.Response, label: str) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise ProviderError(f"Asked for {label}, it answered something that is no JSON object.")
     return body
+
+
+def clean_text(value: object, max_chars: int = MAX_REASON_CHARS) -> str:
+    """Return a text of the provider, short and printable; "" for a list, a number or none."""
+    text = value if isinstance(value, str) else ""
+    return "".join(each for each in text if each.isprintable())[:max_chars]
 
 
 def fetch_keys(description: dict[str, Any]) -> list[dict[str, Any]]:

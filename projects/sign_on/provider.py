@@ -16,7 +16,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from projects.sign_on import discovery, tokens
+from projects.sign_on import code_exchange, discovery, tokens
 from projects.sign_on.discovery import ProviderError
 
 PROVIDER_KEY = "oidc"
@@ -74,6 +74,20 @@ class ProtocolAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
 
     def get_callback_url(self, request: HttpRequest, app: SocialApp) -> str:
         return str(build_absolute_uri(request, reverse("sign-on-callback")))
+
+    def get_access_token_data(
+        self,
+        request: HttpRequest,
+        app: SocialApp,
+        client: ProtocolClient,
+        pkce_code_verifier: str | None = None,
+    ) -> dict[str, Any]:
+        fields = {
+            "code": request.GET["code"],
+            "redirect_uri": client.callback_url,
+            "code_verifier": pkce_code_verifier or "",
+        }
+        return code_exchange.exchange_code(self.openid_config, fields)
 
     def complete_login(
         self, request: HttpRequest, app: SocialApp, token: SocialToken, **more: Any

@@ -53,6 +53,10 @@ def verify_id_token(
             leeway=LEEWAY_SECONDS,
             options={"require": ["iss", "sub", "aud", "exp", "iat"]},
         )
+    except (jwt.ImmatureSignatureError, jwt.ExpiredSignatureError) as error:
+        raise ProviderError(
+            f"Its ID token is not valid now: {error}. Compare its clock with that of this machine."
+        ) from None
     except jwt.PyJWTError as error:
         raise ProviderError(f"Its ID token is not valid: {str(error)[:200]}.") from None
     # OpenID Connect Core, 3.1.3.7, steps 5 and 11: the authorized party, and the nonce.

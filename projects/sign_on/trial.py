@@ -2,11 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 
-from projects.sign_on import discovery
+from projects.sign_on import code_exchange, discovery
+from projects.sign_on.code_exchange import ExchangeRefused
 from projects.sign_on.discovery import ProviderError
+
+UNKNOWN_CODE = "a-test-of-the-settings-of-muster-by-its-administrator"
+"""Long enough for a verifier (RFC 7636, 4.1), and never a code that somebody was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +22,8 @@ class TrialStep:
     problem: str = ""
 
 
-def run_trial() -> Sequence[TrialStep]:
-    """Ask the provider what a sign-in asks beforehand.
+def run_trial(callback_url: str) -> Sequence[TrialStep]:
+    """Ask the provider what a sign-in asks, but for the person.
 
     Stops at the first failure of a request. Never raises; each request is bounded.
     """
@@ -41,7 +46,12 @@ def run_trial() -> Sequence[TrialStep]:
             description, "response_types_supported", ["code"], "It hands out codes for tokens"
         )
     )
-    return [*steps, *_check_scopes(description), _check_pkce(description)]
+    return [
+        *steps,
+        *_check_scopes(description),
+        _check_pkce(description),
+        *_check_client(description, callback_url),
+    ]
 
 
 def _check_offered(
@@ -73,3 +83,23 @@ def _check_pkce(provider: dict[str, object]) -> TrialStep:
         ["S256"],
         "It binds a code to the browser that asked (PKCE)",
     )
+
+
+def _check_client(description: dict[str, Any], callback_url: str) -> Sequence[TrialStep]:
+    """Check the client's secret by a code that nobody was given.
+
+    Without a step where the answer does not tell what was wrong.
+    """
+    words = "It knows this client and its secret"
+    fields = {"code": UNKNOWN_CODE, "redirect_uri": callback_url, "code_verifier": UNKNOWN_CODE}
+    try:
+        code_exchange.exchange_code(description, fields)
+    except ExchangeRefused as refusal:
+        # The client is checked before the code (RFC 6749, 5.2).
+        if refusal.code == "invalid_grant":
+            return [TrialStep(words)]
+        if refusal.code in code_exchange.CLIENT_REFUSALS:
+            return [TrialStep(words, refusal.text)]
+    except ProviderError as trouble:
+        return [TrialStep(words, trouble.text)]
+    return []

@@ -28,9 +28,15 @@ def overview(request: Request) -> HttpResponse:
 def try_sign_on(request: Request) -> HttpResponse:
     """Test the provider of single sign-on and show what is wrong."""
     access.require(request.user, Verb.EDIT, Entity.SETTINGS)
+    has_provider = bool(settings.OPTIONS.oidc_issuer)
     return _render_settings(
-        request, steps=trial.run_trial() if settings.OPTIONS.oidc_issuer else ()
+        request, steps=trial.run_trial(_build_callback_url(request)) if has_provider else ()
     )
+
+
+def _build_callback_url(request: Request) -> str:
+    """Return the address that is to be registered at the provider."""
+    return request.build_absolute_uri(reverse("sign-on-callback"))
 
 
 def _render_settings(request: Request, **more: Any) -> HttpResponse:
@@ -38,7 +44,7 @@ def _render_settings(request: Request, **more: Any) -> HttpResponse:
     context = {
         "options": options,
         "discovery": discovery.get_discovery_url() if options.oidc_issuer else "",
-        "callback": request.build_absolute_uri(reverse("sign-on-callback")),
+        "callback": _build_callback_url(request),
         "may_test": access.is_permitted(request.user, Verb.EDIT, Entity.SETTINGS),
     }
     return render(request, "settings/settings.html", context | more)

@@ -6,6 +6,7 @@ from typing import Any
 from allauth.account.internal.stagekit import clear_login
 from allauth.account.stages import LoginStageController
 from allauth.account.utils import perform_login
+from django.conf import settings
 from django.contrib.auth import authenticate, logout
 from django.contrib.auth.decorators import login_not_required
 from django.forms import Form
@@ -20,7 +21,7 @@ from projects import audit, second_factor, sessions, throttle
 from projects.audit import Event
 from projects.forms import SignInForm
 from projects.models import User
-from projects.sign_on import provider
+from projects.sign_on import provider, provider_sign_out
 from projects.sign_on.adapters import is_own_url
 from projects.sign_on.forms import CodeForm
 from projects.sign_on.stages import SecondFactor
@@ -92,15 +93,19 @@ def enter_code(request: HttpRequest) -> HttpResponse:
 
 
 @login_not_required
+@never_cache
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """End this browser's session."""
-    user = request.user
+    """End this browser's session, and say where that of single sign-on ends."""
+    user, provider_url = request.user, provider_sign_out.find_url(request)
     if isinstance(user, User):
         audit.record(Event.SIGN_OUT, "user", by=user, id=user.pk, name=user.username)
     sessions.forget_session(request.session.session_key)
     logout(request)
-    return redirect("sign-in")
+    if provider_url is None:
+        return redirect("sign-in")
+    context = {"name": settings.OPTIONS.oidc_name, "url": provider_url}
+    return render(request, "registration/signed_out.html", context)
 
 
 def render_sign_in(

@@ -19,7 +19,7 @@ from console.errors import Clash, UserError
 from console.http import redirect_with_message, render_form
 from projects import audit, throttle
 from projects.http import Request
-from projects.sign_on import accounts, provider
+from projects.sign_on import accounts, provider, provider_sign_out
 from projects.sign_on.adapters import SignOnFailed
 from projects.sign_on.discovery import ProviderError
 from projects.sign_on.forms import PresentPasswordForm
@@ -162,10 +162,14 @@ def _finish_attempt(request: HttpRequest) -> HttpResponse:
 
 
 def _handle_callback(request: HttpRequest) -> HttpResponse:
+    protocol = ProtocolAdapter(request, provider.PROVIDER_KEY)
     try:
-        answer: HttpResponse = CallbackView.adapter_view(
-            ProtocolAdapter(request, provider.PROVIDER_KEY)
-        )(request)
+        answer: HttpResponse = CallbackView.adapter_view(protocol)(request)
+        provider_sign_out.store_endpoint(request, protocol.openid_config)
+    except OAuth2Error as error:
+        # Its description cannot be fetched, which allauth asks for before it catches anything.
+        get_adapter(request).on_authentication_error(request, None, exception=error)
+        raise
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         # What the provider sent has not the shape that it should have.
         log.warning("single sign-on: the answer cannot be read", exc_info=error)

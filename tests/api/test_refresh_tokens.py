@@ -103,20 +103,26 @@ def test_a_shorter_time_holds_for_those_of_before(cast: Cast, settings: LazySett
         refresh(token, 403)
 
 
-def test_it_ends_where_all_sessions_are_ended(cast: Cast) -> None:
-    token = sign_in()["refreshToken"]
-    theirs = sign_in("vera")["refreshToken"]
+def test_it_ends_where_all_sessions_are_ended_and_its_access_tokens_with_it(cast: Cast) -> None:
+    """Whoever signs in by single sign-on has no password that would end them."""
+    first = sign_in()
+    token, got = first["refreshToken"], refresh(first["refreshToken"])["accessToken"]
+    theirs = sign_in("vera")
     Caller(cast.alice)("POST", f"/users/{cast.bob.pk}/logout")
     assert "sessions" in refresh(token, 403)["message"]
-    refresh(theirs)
+    for ended in (first["accessToken"], got):
+        Caller(token=ended)("GET", "/workloads", status=401)
+    refresh(theirs["refreshToken"])
+    Caller(token=theirs["accessToken"])("GET", "/workloads")
     refresh(sign_in()["refreshToken"])
 
 
 def test_who_is_active_again_has_none_of_before(cast: Cast) -> None:
-    token = sign_in()["refreshToken"]
+    answer = sign_in()
     for active in (False, True):
         user_actions.set_active(cast.bob, active, cast.alice)
-    refresh(token, 403)
+    refresh(answer["refreshToken"], 403)
+    Caller(token=answer["accessToken"])("GET", "/workloads", status=401)
     refresh(sign_in()["refreshToken"])
 
 

@@ -64,7 +64,9 @@ def sign_in(page: Page, name: str) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-def test_single_sign_on_from_the_button_to_the_page_one_wanted(page: Page) -> None:
+def test_single_sign_on_from_the_button_to_the_page_one_wanted_and_out_again(
+    page: Page, provider: Provider
+) -> None:
     page.goto("/projects")
     looked_at(page)
     page.get_by_role("button", name="Continue with Example SSO").click()
@@ -75,6 +77,15 @@ def test_single_sign_on_from_the_button_to_the_page_one_wanted(page: Page) -> No
     expect(page.get_by_text("ml-team")).to_be_visible()
     expect(page.get_by_text("This one")).to_be_visible()
     looked_at(page)
+    page.get_by_role("button", name="carol").click()
+    page.get_by_role("menuitem", name="Sign out").click()
+    expect(page.get_by_role("heading", name="You are signed out of Muster")).to_be_visible()
+    looked_at(page)
+    expect(page.get_by_role("link", name="Sign out at Example SSO")).to_have_attribute(
+        "href", f"{provider.url}/end?client_id={CLIENT}"
+    )
+    page.get_by_role("link", name="Sign in again").click()
+    page.wait_for_url("**/sign-in")
 
 
 def test_a_clash_is_told_on_the_sign_in_page(page: Page) -> None:

@@ -10,7 +10,7 @@ from django.conf import LazySettings
 from django.test import Client
 
 from projects.models import User
-from tests.oidc_provider import Provider
+from tests.oidc_provider import SECRET, Provider
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +24,12 @@ def provider(running: Provider, settings: LazySettings) -> Provider:
     """One that knows Carol, who is at the browser, and nothing of the test before."""
     running.__dict__ |= {
         "asks": False,
+        "secret": SECRET,
+        "auth_methods": {"client_secret_basic", "client_secret_post"},
+        "refusal": {"error": "access_denied"},
         "broken": set(),
         "answers": {},
+        "content_type": "application/json",
         "asked_paths": [],
         "queries": [],
     }

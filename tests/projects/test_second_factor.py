@@ -245,6 +245,24 @@ def test_an_administrator_resets_what_somebody_has_lost(
     assert is_in(other)
 
 
+def test_the_only_administrator_is_helped_by_one_who_is_made_on_the_machine(
+    client: Client, cast: Cast, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.force_login(cast.alice)
+    set_up(client, clock)
+    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", PASSWORD)
+    call_command("createsuperuser", username="helper", email="", interactive=False)
+    helper, again = Client(), Client()
+    person = {"username": "helper", "password": PASSWORD, "next": "/projects"}
+    assert helper.post("/sign-in", person).headers["Location"] == "/projects"
+    assert helper.post(f"/users/{cast.alice.pk}/second-factor/reset").status_code == 302
+    person["username"] = "alice"
+    assert again.post("/sign-in", person).headers["Location"] == "/projects"
+    pk = User.objects.get(username="helper").pk
+    assert again.post(f"/users/{pk}/active", {"active": "0"}).status_code == 302
+    assert not is_in(helper)
+
+
 def test_where_it_is_required_nothing_opens_before_it_is_set_up(
     client: Client, cast: Cast, clock: list[float], settings: LazySettings
 ) -> None:

@@ -9,8 +9,9 @@ from django.conf import LazySettings
 from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
+from rest_framework.exceptions import AuthenticationFailed
 
-from projects import sessions, user_actions
+from projects import sessions, tokens, user_actions
 from projects.models import AuditEntry, User
 from tests.cast import PASSWORD, Cast
 
@@ -51,6 +52,19 @@ def test_all_others_are_ended_at_once(cast: Cast) -> None:
     here, there, others = sign_in_client(), sign_in_client(), sign_in_client("vera")
     here.post("/account/sessions/end")
     assert [is_in(each) for each in (here, there, others)] == [True, False, True]
+
+
+def test_the_tokens_of_ones_programs_end_with_all_others_also_where_there_is_no_other_session(
+    cast: Cast,
+) -> None:
+    here, theirs = sign_in_client(), tokens.issue_token(cast.vera)[0]
+    token = tokens.issue_token(cast.bob)[0]
+    assert 'action="/account/sessions/end"' in here.get("/account").content.decode()
+    here.post("/account/sessions/end")
+    with pytest.raises(AuthenticationFailed):
+        tokens.authenticate_token(token)
+    assert tokens.authenticate_token(theirs) == cast.vera
+    assert is_in(here)
 
 
 def test_a_session_of_somebody_else_is_not_there(cast: Cast) -> None:

@@ -200,6 +200,78 @@ def test_a_name_of_other_letters_is_made_one_of_ours_and_none_is_refused(
     assert "does not tell your user name" in answer.content.decode()
 
 
+@pytest.mark.parametrize(
+    ("claims", "text"),
+    [
+        ({"preferred_username": "Юрий"}, "Your user name at Example SSO, Юрий, cannot be one of"),
+        ({"preferred_username": "x" * 151}, "at most 150 characters"),
+        (
+            {"email": "boss@example.com", "email_verified": False},
+            "has not verified your email address",
+        ),
+        (
+            {"email": "boss@example.com", "email_verified": "false"},
+            "has not verified your email address",
+        ),
+        (
+            {
+                "preferred_username": "Юрий",
+                "email": "boss@example.com",
+                "email_verified": False,
+            },
+            "There is no verified email address to take instead",
+        ),
+    ],
+)
+def test_who_has_no_name_that_can_be_theirs_is_told_why(
+    client: Client, cast: Cast, provider: Provider, claims: dict[str, object], text: str
+) -> None:
+    """An address that nobody has checked gives nobody the name of its owner."""
+    provider.people["carol-1"] = claims
+    answer = sign_on(client)
+    assert answer.status_code == 403
+    assert text in answer.content.decode()
+    assert not User.objects.filter(username="boss@example.com").exists()
+
+
+@pytest.mark.parametrize("verified", [{"email_verified": True}, {"email_verified": "true"}, {}])
+def test_an_address_is_a_name_where_it_is_verified_or_nothing_is_said(
+    client: Client, cast: Cast, provider: Provider, verified: dict[str, object]
+) -> None:
+    provider.people["carol-1"] = {"email": "carol@example.com", **verified}
+    sign_on(client)
+    assert signed_in_as(client) == "carol@example.com"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url"),
+    [
+        ("{provider}/end", "{provider}/end?client_id=muster-console"),
+        ("{provider}/end?policy=x", "{provider}/end?policy=x&amp;client_id=muster-console"),
+        ("javascript:alert(1)", ""),
+        (7, ""),
+        (None, ""),
+    ],
+)
+def test_who_signs_out_may_sign_out_at_the_provider_too(
+    client: Client, cast: Cast, provider: Provider, endpoint: object, url: str
+) -> None:
+    """Its session goes on, and lets whoever comes to the browser next in."""
+    if isinstance(endpoint, str):
+        endpoint = endpoint.format(provider=provider.url)
+    provider.change_document = lambda document: document.update(end_session_endpoint=endpoint)
+    sign_on(client)
+    page = client.post("/sign-out").content.decode()
+    assert signed_in_as(client) == ""
+    assert "You may still be signed in at Example SSO" in page
+    wanted = f'href="{url.format(provider=provider.url)}">Sign out at Example SSO'
+    assert (wanted in page) == bool(url)
+    assert ("Sign out at Example SSO" in page) == bool(url)
+    assert "javascript:alert" not in page
+    client.post("/sign-in", {"username": "bob", "password": PASSWORD})
+    assert client.post("/sign-out").status_code == 302
+
+
 def test_who_is_deactivated_stays_out(client: Client, cast: Cast, provider: Provider) -> None:
     sign_on(client)
     User.objects.filter(username="carol").update(is_active=False)

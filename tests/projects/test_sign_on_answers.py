@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import jwt
 import pytest
 from allauth.socialaccount.models import SocialAccount
+from django.conf import LazySettings
 from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
@@ -17,7 +18,7 @@ from django.utils import timezone
 from projects import throttle
 from projects.models import AuditEntry
 from tests.cast import PASSWORD, Cast
-from tests.oidc_provider import CLIENT, SECRET, Claims, Provider
+from tests.oidc_provider import CLIENT, SECRET, WELL_KNOWN, Claims, Provider
 from tests.projects.signing_on import (
     begin,
     follow_provider,
@@ -166,6 +167,120 @@ def test_who_does_not_agree_there_is_told_so(
     answer = sign_on(client)
     assert answer.status_code == 403
     assert "You did not sign in at Example SSO" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "text"),
+    [
+        (
+            {"error": "access_denied", "error_description": "carol is not assigned to <b>Muster"},
+            "You did not sign in at Example SSO, which says: access_denied: carol is not assigned "
+            "to &lt;b&gt;Muster.",
+        ),
+        (
+            {"error": "invalid_scope", "error_description": "unknown scope:\x07 groups"},
+            "Example SSO did not sign you in; it says: invalid_scope: unknown scope: groups.",
+        ),
+        ({"error": "temporarily_unavailable"}, "it says: temporarily_unavailable."),
+        ({"error": "x" * 5000}, f"it says: {'x' * 200}."),
+        ({}, "cannot believe or understand"),
+    ],
+)
+def test_what_the_provider_says_of_a_refusal_is_repeated(
+    client: Client, cast: Cast, provider: Provider, refusal: dict[str, str], text: str
+) -> None:
+    provider.who, provider.refusal = "nobody", refusal
+    answer = sign_on(client)
+    assert answer.status_code == 403
+    assert text in answer.content.decode()
+    recorded = AuditEntry.objects.get(event="sign-in", succeeded=False).text
+    assert (refusal or {"error": "neither a code nor an error"})["error"][:200] in recorded
+
+
+@pytest.mark.parametrize("seconds", [-400, 400])
+def test_clocks_that_differ_are_named_in_the_log(
+    client: Client, cast: Cast, provider: Provider, seconds: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider.change_claims = lambda claims: claims.update(
+        iat=claims["iat"] + seconds, exp=claims["exp"] + seconds
+    )
+    assert sign_on(client).status_code == 403
+    assert "Compare its clock with that of this machine" in caplog.text
+
+
+def test_userinfo_that_is_a_token_is_named_in_the_log(
+    client: Client, cast: Cast, provider: Provider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Some providers can be set to sign it, for each client."""
+    provider.content_type = "application/jwt; charset=utf-8"
+    provider.answers["/userinfo"] = b"a.b.c"
+    assert sign_on(client).status_code == 403
+    assert "answered with a signed or encrypted token" in caplog.text
+
+
+def test_clocks_may_differ_a_little(client: Client, cast: Cast, provider: Provider) -> None:
+    provider.change_claims = lambda claims: claims.update(iat=claims["iat"] + 50)
+    assert sign_on(client).status_code == 302
+
+
+def test_what_somebody_else_lets_the_provider_say_is_not_repeated(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
+    query = {"state": "x", "error": "call", "error_description": "this number"}
+    answer = client.get("/sign-on/callback", query).content.decode()
+    assert "is not known here" in answer
+    assert "this number" not in answer
+
+
+def test_a_provider_that_goes_away_before_the_way_back_is_named(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
+    back = follow_provider(begin(client))
+    provider.broken = {WELL_KNOWN}
+    answer = client.get(back)
+    assert answer.status_code == 403
+    assert "Example SSO did not answer" in answer.content.decode()
+    recorded = AuditEntry.objects.get(event="sign-in", succeeded=False).text
+    assert "answered with the status 500" in recorded
+
+
+@pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
+@pytest.mark.parametrize("is_offered_alone", [True, False])
+def test_a_secret_is_sent_in_the_way_that_the_client_is_registered_for(
+    client: Client,
+    cast: Cast,
+    provider: Provider,
+    settings: LazySettings,
+    method: str,
+    is_offered_alone: bool,
+) -> None:
+    provider.secret, provider.auth_methods = "a+b/c%2Fd: é=", {method}
+    settings.OPTIONS = settings.OPTIONS.model_copy(update={"oidc_client_secret": provider.secret})
+    if is_offered_alone:
+        provider.change_document = lambda document: document.update(
+            token_endpoint_auth_methods_supported=[method]
+        )
+    assert sign_on(client).status_code == 302
+    assert signed_in_as(client) == "carol"
+
+
+def test_a_client_without_a_secret_signs_in(
+    client: Client, cast: Cast, provider: Provider, settings: LazySettings
+) -> None:
+    provider.auth_methods = {"none"}
+    settings.OPTIONS = settings.OPTIONS.model_copy(update={"oidc_client_secret": ""})
+    assert sign_on(client).status_code == 302
+
+
+def test_a_wrong_secret_is_named_to_administrators_only(
+    client: Client, cast: Cast, provider: Provider, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider.secret = "another"
+    assert "MUSTER_OIDC" not in sign_on(client).content.decode()
+    recorded = AuditEntry.objects.get(event="sign-in", succeeded=False).text
+    assert "MUSTER_OIDC_CLIENT_SECRET is not what it knows" in recorded
+    assert "'invalid_client' (the client is not known by this)" in caplog.text
+    assert provider.asked_paths.count("/token") == 2
 
 
 def test_many_failures_have_to_wait(

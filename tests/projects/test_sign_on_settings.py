@@ -23,6 +23,8 @@ from tests.cast import Cast
 from tests.clusters.kube.test_plain_certificates import issue_certificates, serve_version
 from tests.oidc_provider import SECRET, WELL_KNOWN, Provider
 
+CALLBACK = "http://testserver/sign-on/callback"
+
 
 @pytest.fixture
 def provider(settings: LazySettings) -> Iterator[Provider]:
@@ -38,7 +40,7 @@ def issuer(settings: LazySettings, url: str, **more: object) -> None:
 
 
 def troubles() -> str:
-    return " ".join(step.problem for step in trial.run_trial())
+    return " ".join(step.problem for step in trial.run_trial(CALLBACK))
 
 
 def test_what_is_set_is_shown_and_the_secret_is_not(
@@ -117,6 +119,25 @@ def test_a_test_tells_what_is_wrong(
     assert "answered with the status 500" in troubles()
     issuer(settings, "http://127.0.0.1:1")
     assert "cannot be reached" in troubles()
+
+
+def test_a_test_tells_whether_the_secret_is_right(
+    provider: Provider, settings: LazySettings
+) -> None:
+    words = "It knows this client and its secret"
+    assert words in [step.description for step in trial.run_trial(CALLBACK)]
+    issuer(settings, provider.url, oidc_client_secret="mistyped", oidc_scopes="")
+    assert "'invalid_client' (the client is not known by this)" in troubles()
+    assert "MUSTER_OIDC_CLIENT_SECRET is not what it knows" in troubles()
+    assert "mistyped" not in troubles()
+    provider.token_refusal = {}
+    assert "status 401 and no reason. So MUSTER_OIDC_CLIENT_ID" in troubles()
+    provider.answers["/token"] = b"<html>"
+    assert "something that is no JSON" in troubles()
+    # What is wrong elsewhere says nothing of the secret.
+    provider.answers, provider.broken = {}, {"/token"}
+    assert troubles().strip() == ""
+    assert words not in [step.description for step in trial.run_trial(CALLBACK)]
 
 
 def test_the_discovery_address_itself_will_do_too(
