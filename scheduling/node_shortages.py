@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from scheduling.amounts import format_amount
 from scheduling.decision import Refusal
 from scheduling.devices import WHOLE_DEVICE
+from scheduling.host_ports import describe_port_shortage, is_host_port
 from scheduling.node_room import NodeRoom
 from scheduling.refusals import NO_ROOM
 from scheduling.shapes import Demand, ShapeCounts, ShapeTable
@@ -75,6 +76,11 @@ class _NodeShortages:
 
     def _describe_resource(self, name: str, wanted: Number) -> str:
         free = min(self.room.now.amounts.get(name, 0), self.room.later.amounts.get(name, 0))
+        if is_host_port(name):
+            if wanted <= free:
+                return ""
+            self.resource_names.add(name)
+            return f"1 {describe_port_shortage(name, wanted, 1, self.gang_suffix)}"
         capacity = self.node.allocatable.get(name, 0)
         return self._describe_shortage(name, wanted, max(free, 0), capacity)
 

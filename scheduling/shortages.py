@@ -7,6 +7,7 @@ from scheduling.amounts import format_amount
 from scheduling.cluster_room import ClusterRoom
 from scheduling.decision import Refusal
 from scheduling.devices import WHOLE_DEVICE
+from scheduling.host_ports import describe_port_shortage, is_host_port
 from scheduling.node_room import NodeRoom
 from scheduling.node_shortages import CountPlaced, build_node_refusal
 from scheduling.refusals import NO_ROOM
@@ -71,8 +72,8 @@ class ShortageReports:
         gang_suffix = f" for a gang of {size} pods" if size > 1 else ""
         wanted = self._shapes.sum_demands(counts) | {PODS: size}
         parts, names = [], set[str]()
-        for name, amount in sorted(wanted.items()):
-            text = _describe_resource(survey, name, amount, size, gang_suffix)
+        for name in sorted(wanted):
+            text = self._describe_amount(name, self._find_taking(name, shape, counts), counts)
             if text:
                 parts.append(text)
                 names.add(name)
@@ -92,6 +93,41 @@ class ShortageReports:
     def _build_refusal(self, subject: str, parts: Sequence[str]) -> Refusal:
         total = len(self._room.rooms)
         return Refusal(NO_ROOM, subject, f"0/{total} nodes are available: {', '.join(parts)}.")
+
+    def _find_taking(self, name: str, blocked: PodShape, counts: ShapeCounts) -> PodShape:
+        """Return the blocked shape, or another where that one takes nothing of the resource.
+
+        A survey has the amounts of its own shape's resources alone: a master without devices says
+        nothing of the workers' devices.
+        """
+        shapes = (blocked, *counts)
+        return next((shape for shape in shapes if name in self._survey(shape).capacity), blocked)
+
+    def _describe_amount(self, name: str, shape: PodShape, counts: ShapeCounts) -> str:
+        """Describe what is short of one resource on the nodes that accept a shape; "" if nothing.
+
+        Pods that other nodes may take, too, do not count: what they want may be there.
+        """
+        survey, size = self._survey(shape), sum(counts.values())
+        bound = {
+            other: count
+            for other, count in counts.items()
+            if other is shape or self._is_bound_to(other, shape)
+        }
+        pods = sum(bound.values())
+        wanted = pods if name == PODS else self._shapes.sum_demands(bound).get(name, 0)
+        gang_suffix = ""
+        if size > 1:
+            part = "" if pods == size else f"{pods} of "
+            gang_suffix = f" for {part}a gang of {size} pods"
+        if is_host_port(name):
+            return _describe_port(survey, name, wanted, gang_suffix)
+        return _describe_resource(survey, name, wanted, size, gang_suffix)
+
+    def _is_bound_to(self, other: PodShape, shape: PodShape) -> bool:
+        """Return whether all nodes that accept the other shape accept this one."""
+        refusing = self._shapes.get_demand(shape).mismatches.keys()
+        return refusing <= self._shapes.get_demand(other).mismatches.keys()
 
     def _find_blocked_shape(self, counts: ShapeCounts) -> PodShape:
         """Return the first shape of which no node takes one more pod, else the largest."""
@@ -191,6 +227,16 @@ def _describe_resource(
         )
     most = format_amount(name, survey.largest_free.get(name, 0))
     return f"{short} {label} ({needs} on one node, at most {most} free on one)"
+
+
+def _describe_port(survey: ShapeSurvey, name: str, wanted: Number, gang_suffix: str) -> str:
+    """Describe what is short of a port; "" when it is free on enough nodes."""
+    short = survey.short.get(name, 0)
+    if wanted > survey.free.get(name, 0):
+        short = short or survey.accepting
+    if not short:
+        return ""
+    return f"{short} {describe_port_shortage(name, wanted, survey.accepting, gang_suffix)}"
 
 
 def _sort_key(part: str) -> str:

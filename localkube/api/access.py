@@ -13,6 +13,7 @@ from localkube.errors import ApiError
 ADMIN_USER = "localkube-admin"
 MASTERS_GROUP = "system:masters"
 AUTHENTICATED_GROUP = "system:authenticated"
+ADMIN_GROUPS = (MASTERS_GROUP, AUTHENTICATED_GROUP)
 ANONYMOUS_USER = "system:anonymous"
 UNAUTHENTICATED_GROUP = "system:unauthenticated"
 
@@ -47,18 +48,20 @@ def authenticate(call: ApiCall, token: str) -> None:
         call.user, call.groups = ANONYMOUS_USER, (UNAUTHENTICATED_GROUP,)
         return
     scheme, _, given_token = credentials.partition(" ")
-    # compare_digest takes the same time wherever the tokens differ, so it gives no hint.
-    if scheme.lower() != "bearer" or not hmac.compare_digest(
-        given_token.strip().encode(), token.encode()
-    ):
+    if scheme.lower() != "bearer" or not is_token(given_token.strip(), token):
         raise errors.unauthorized_error()
-    call.user, call.groups = ADMIN_USER, (MASTERS_GROUP, AUTHENTICATED_GROUP)
+    call.user, call.groups = ADMIN_USER, ADMIN_GROUPS
     impersonated = call.headers.get("impersonate-user")
     if impersonated:
         groups = tuple(
             group for group in call.headers.get("impersonate-group", "").split(",") if group
         )
         call.user, call.groups = impersonated, (*groups, AUTHENTICATED_GROUP)
+
+
+def is_token(given_token: str, token: str) -> bool:
+    # compare_digest takes the same time wherever the tokens differ, so it gives no hint.
+    return hmac.compare_digest(given_token.encode(), token.encode())
 
 
 def is_admin(call: ApiCall) -> bool:

@@ -75,7 +75,7 @@ class Application:
         self._binder = BindingHandler(objects, reader)
         self._scaler = ScaleHandler(objects, reader)
         self._logs = LogHandler(objects, machine, limits.followed_logs)
-        self._reviews = ReviewHandler(reader)
+        self._reviews = ReviewHandler(reader, token)
         self._discovery = DiscoveryHandler(resources.list_served())
         self._openapi = OpenApiHandler(resources.list_served(), version)
 

@@ -50,7 +50,8 @@ class DiscoveryHandler:
                 _build_entry(resource)
             )
         for (group, version, plural), kind in reviews.REVIEW_KINDS.items():
-            entry = _DiscoveryEntry(plural, kind.lower(), kind, False, ("create",))
+            is_namespaced = kind in reviews.NAMESPACED_KINDS
+            entry = _DiscoveryEntry(plural, kind.lower(), kind, is_namespaced, ("create",))
             self._entries.setdefault((group, version), []).append(entry)
 
     def answer(self, call: ApiCall) -> Response:

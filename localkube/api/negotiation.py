@@ -18,9 +18,14 @@ JSON.
 
 MAX_RANGES = 64
 
-TABLE = ("Table", "meta.k8s.io", "v1")
-PARTIAL = ("PartialObjectMetadata", "meta.k8s.io", "v1")
-PARTIAL_LIST = ("PartialObjectMetadataList", "meta.k8s.io", "v1")
+META_VERSIONS = ("v1", "v1beta1")
+"""Versions of meta.k8s.io. They have the same Tables; older clients know only the second."""
+
+TABLES = tuple(("Table", "meta.k8s.io", version) for version in META_VERSIONS)
+PARTIALS = tuple(("PartialObjectMetadata", "meta.k8s.io", version) for version in META_VERSIONS)
+PARTIAL_LISTS = tuple(
+    ("PartialObjectMetadataList", "meta.k8s.io", version) for version in META_VERSIONS
+)
 DISCOVERY_V2 = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 DISCOVERY_V2BETA1 = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2beta1")
 

@@ -41,8 +41,8 @@ MAX_YAML_BYTES = 8 << 20
 YAML_IN_LOOP_BYTES = 4 << 10
 """Up to which size one object is made YAML at once, within about 5 ms, and not in a thread."""
 
-ITEM_FORMS = (negotiation.TABLE, negotiation.PARTIAL)
-LIST_FORMS = (negotiation.TABLE, negotiation.PARTIAL_LIST, negotiation.PARTIAL)
+ITEM_FORMS = (*negotiation.TABLES, *negotiation.PARTIALS)
+LIST_FORMS = (*negotiation.TABLES, *negotiation.PARTIAL_LISTS, *negotiation.PARTIALS)
 YAML = "application/yaml"
 
 VirtualRecords = Mapping[Resource, Callable[[], Sequence[Record]]]

@@ -18,8 +18,6 @@ from localkube.objects import Objects
 from localkube.resources.resource import Column, Resource
 from localkube.store import Record
 
-PARTIAL_HEAD = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":'
-TABLE_HEAD = b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":'
 NAME_DESCRIPTION = (
     "Name must be unique within a namespace. Is required when creating resources, although some "
     "resources may allow a client to request "
@@ -109,38 +107,39 @@ class FullObject:
 
 
 class PartialMetadata(FullObject):
-    """PartialObjectMetadata: kind, apiVersion and metadata."""
+    """PartialObjectMetadata of a version of meta.k8s.io: kind, apiVersion and metadata."""
+
+    def __init__(self, resource: Resource, meta_version: str) -> None:
+        super().__init__(resource)
+        self._partial_head = _encode_meta_head("PartialObjectMetadata", meta_version)
+        self._list_head = _encode_meta_head("PartialObjectMetadataList", meta_version)
 
     def encode_object(self, raw: bytes, *, with_columns: bool = True) -> bytes:
-        return PARTIAL_HEAD + bytes(_metadata_decoder.decode(raw).metadata) + b"}"
+        return self._partial_head + bytes(_metadata_decoder.decode(raw).metadata) + b"}"
 
     def encode_item(self, raw: bytes) -> bytes:
         return self.encode_object(raw)
 
     def encode_list_start(self, meta: ListMeta) -> bytes:
-        metadata = meta.encode(with_empty_token=False)
-        return (
-            b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":'
-            + metadata
-            + b',"items":['
-        )
+        return self._list_head + meta.encode(with_empty_token=False) + b',"items":['
 
     def encode_bookmark(self, metadata: Object) -> bytes:
-        return PARTIAL_HEAD + msgspec.json.encode(metadata) + b"}"
+        return self._partial_head + msgspec.json.encode(metadata) + b"}"
 
 
 class Table(FullObject):
-    """A Table of the kind's columns, one row per object.
+    """A Table of the kind's columns in a version of meta.k8s.io, one row per object.
 
     `include` is what a row carries of the object: Metadata, Object or None.
     """
 
     has_columns = True
 
-    def __init__(self, resource: Resource, include: str) -> None:
+    def __init__(self, resource: Resource, include: str, meta_version: str) -> None:
         super().__init__(resource)
         self._include = include
-        self._partial = PartialMetadata(resource)
+        self._table_head = _encode_meta_head("Table", meta_version)
+        self._partial = PartialMetadata(resource, meta_version)
         self._encoded_columns = msgspec.json.encode(
             [_build_column_definition(column) for column in resource.columns]
         )
@@ -181,7 +180,7 @@ class Table(FullObject):
     def _encode_table_start(self, meta: ListMeta, with_columns: bool) -> bytes:
         definitions = self._encoded_columns if with_columns else b"null"
         return (
-            TABLE_HEAD
+            self._table_head
             + meta.encode(with_empty_token=False)
             + b',"columnDefinitions":'
             + definitions
@@ -197,6 +196,12 @@ class Table(FullObject):
 
 
 Representation = FullObject
+
+
+def _encode_meta_head(kind: str, version: str) -> bytes:
+    """Encode the beginning of an object of meta.k8s.io, up to its metadata."""
+    head = {"kind": kind, "apiVersion": f"meta.k8s.io/{version}"}
+    return msgspec.json.encode(head)[:-1] + b',"metadata":'
 
 
 def _build_column_definition(column: Column) -> Object:
@@ -228,10 +233,11 @@ def choose_representation(
 
     The same arguments give the same instance, so that watchers share encoded events.
     """
-    if accepted.form == negotiation.TABLE:
-        return Table(resource, include)
-    if accepted.form in (negotiation.PARTIAL, negotiation.PARTIAL_LIST):
-        return PartialMetadata(resource)
+    meta_version = accepted.form[2]
+    if accepted.form in negotiation.TABLES:
+        return Table(resource, include, meta_version)
+    if accepted.form in (*negotiation.PARTIALS, *negotiation.PARTIAL_LISTS):
+        return PartialMetadata(resource, meta_version)
     return FullObject(resource)
 
 

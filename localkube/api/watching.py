@@ -45,7 +45,7 @@ END_GRACE_SECONDS = 1.0
 """How long after its timeout a watch may still be sending before its connection is cut."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
-WATCH_FORMS = (negotiation.TABLE, negotiation.PARTIAL)
+WATCH_FORMS = (*negotiation.TABLES, *negotiation.PARTIALS)
 
 
 class _ChangeFrames:

@@ -26,6 +26,7 @@ from localkube.scheduler.node import (
 )
 from localkube.scheduler.node import PODS as POD_COUNT
 from localkube.scheduler.task import Task, parse_devices, parse_task
+from scheduling.host_ports import NO_FREE_PORTS, WHOLE_PORT, is_host_port
 from scheduling.state import CPU, GPU, MEMORY, Amounts, Number
 
 RESOURCE_ORDER = (CPU, MEMORY, "ephemeral-storage")
@@ -80,7 +81,7 @@ class PodAdmission:
         return (
             self._find_missing_devices(task)
             or self._find_shortage(task.pod.shape.amounts)
-            or self._find_mismatch(pod)
+            or self._find_mismatch(pod, task.pod.shape.amounts)
         )
 
     def _is_unfinished(self, task: Task) -> bool:
@@ -148,19 +149,25 @@ class PodAdmission:
             return _build_shortage(POD_COUNT, 1, pod_count, self._allocatable[POD_COUNT])
         for name in sorted(demand, key=_order_of):
             # As a kubelet does: a resource of others that the node does not know is left out.
-            if name == GPU or ("/" in name and name not in self._allocatable):
+            if name == GPU or is_host_port(name) or ("/" in name and name not in self._allocatable):
                 continue
             capacity = self._allocatable.get(name, 0)
-            used = sum(task.pod.shape.amounts.get(name, 0) for task in self._admitted.values())
+            used = self._sum_admitted(name)
             if demand[name] > capacity - used:
                 return _build_shortage(name, demand[name], used, capacity)
         return None
 
-    def _find_mismatch(self, pod: Object) -> Rejection | None:
+    def _sum_admitted(self, name: str) -> Number:
+        return sum(task.pod.shape.amounts.get(name, 0) for task in self._admitted.values())
+
+    def _find_mismatch(self, pod: Object, demand: Amounts) -> Rejection | None:
         node = self._objects.find(NODES, "", self._share.name)
         labels = build_labels(self._share) if node is None else labels_of(node)
         if not matches_affinity(Node(self._share.name, labels=labels), parse_placement_rules(pod)):
             return Rejection("NodeAffinity", f"Predicate NodeAffinity failed: {AFFINITY_MISMATCH}")
+        for name, amount in demand.items():
+            if is_host_port(name) and amount + self._sum_admitted(name) > WHOLE_PORT:
+                return Rejection("NodePorts", f"Predicate NodePorts failed: {NO_FREE_PORTS}")
         # Taints with another effect keep pods from being placed, which a kubelet leaves to others.
         taints = list_taints(node or {}, NO_EXECUTE)
         tolerations = pod["spec"].get("tolerations") or ()

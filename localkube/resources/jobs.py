@@ -10,6 +10,7 @@ from localkube.resources.causes import immutable_cause, invalid_value_cause
 from localkube.resources.count_rules import check_counts
 from localkube.resources.failure_policy import check_policy, set_policy_defaults
 from localkube.resources.field_readers import number_reader
+from localkube.resources.host_port_rules import check_host_ports
 from localkube.resources.ignored_parts import find_ignored_parts
 from localkube.resources.job_index_rules import check_completions, check_index_fields
 from localkube.resources.metadata_rules import check_labels
@@ -131,6 +132,7 @@ def check_job(job: Object, old: Object | None) -> list[Cause]:
         return causes + counts
     causes += _check_template(spec)
     if old is None or old["spec"]["template"] != spec["template"]:
+        causes += check_host_ports(spec["template"]["spec"], "spec.template.spec")
         causes += check_sources(spec["template"]["spec"], "spec.template.spec")
     causes += check_policy(spec, "spec")
     return causes if old is None else causes + _check_changes(spec, old)

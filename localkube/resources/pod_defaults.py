@@ -142,8 +142,8 @@ def _set_container_defaults(container: dict[str, Any], *, host_network: bool) ->
             resources[part] = canonicalize_amounts(resources[part])
     for port in container.get("ports") or ():
         port.setdefault("protocol", "TCP")
-        if host_network and "containerPort" in port:
-            port.setdefault("hostPort", port["containerPort"])
+        if host_network and "containerPort" in port and not port.get("hostPort"):
+            port["hostPort"] = port["containerPort"]
     for variable in container.get("env") or ():
         source = variable.get("valueFrom") or {}
         _set_field_ref_defaults(source.get("fieldRef"))

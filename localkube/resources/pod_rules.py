@@ -12,6 +12,7 @@ from localkube.resources.causes import duplicate_cause, immutable_cause, invalid
 from localkube.resources.container_rules import check_container, check_dns_label
 from localkube.resources.count_rules import check_counts
 from localkube.resources.gated_pod_rules import check_placement_changes, restore_placement
+from localkube.resources.host_port_rules import check_host_ports
 from localkube.resources.metadata_rules import check_labels
 from localkube.resources.source_rules import check_sources
 from localkube.resources.storage import check_claim_spec
@@ -37,6 +38,7 @@ def check_pod(pod: Object, old: Object | None) -> list[Cause]:
     causes = check_pod_spec(pod["spec"], "spec")
     if old is None:
         # Of a stored pod these cannot change either.
+        causes += check_host_ports(pod["spec"], "spec")
         return causes + check_sources(pod["spec"], "spec")
     return causes + _check_changes(pod["spec"], old["spec"]) + _check_qos_class(pod, old)
 

@@ -5,8 +5,9 @@ cost a pass nothing.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import scheduling
 from localkube import resources
 from localkube.metadata import FINISHED_PHASES, Object, annotations_of, name_of, uid_of
 from localkube.resources import JOBS, NODES, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES
@@ -203,6 +204,10 @@ class ClusterIndex:
             return NO_KEYS
         self.changed_owners[change.record.namespace, change.record.uid] = None
         return RUN_PASS
+
+    def build_node_values(self) -> Sequence[scheduling.Node]:
+        """Build the plain values of all nodes, with the ports that the pods known now take."""
+        return [each.build_value(self._shapes.host_ports) for each in self.nodes.values()]
 
     def find_pod_group(self, namespace: str, name: str) -> Object | None:
         return self.pod_groups.get((namespace, name))

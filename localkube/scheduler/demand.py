@@ -3,13 +3,18 @@
 Pure functions over a pod's dict.
 """
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 from localkube import quantities
 from localkube.metadata import Object, annotations_of
 from localkube.resources import gpu_sharing
 from scheduling.amounts import add_amounts, max_amounts, simplify_number
+from scheduling.host_ports import compute_port_amounts
 from scheduling.state import GpuShare, Number, PodShape
+
+ALL_ADDRESSES = ("", "0.0.0.0")  # noqa: S104 - nothing listens here
+"""What a `hostIP` is that takes a port on every address (scheduler `framework.HostPortInfo`)."""
 
 
 class BadDemand(ValueError):
@@ -17,8 +22,8 @@ class BadDemand(ValueError):
 
 
 def parse_pod_demand(pod: Object) -> PodShape:
-    """Return the demand of a pod: its containers together or its largest init container, and its
-    overhead.
+    """Return the demand of a pod: its containers together or its largest init container, its
+    overhead, and its host ports.
 
     The larger of the two counts. An init container that always restarts runs beside all that follow
     it. Raises BadDemand.
@@ -37,9 +42,31 @@ def parse_pod_demand(pod: Object) -> PodShape:
         running = add_amounts(running, _parse_requests(container))
     amounts = add_amounts(max_amounts(peak, running), _parse_amounts(spec.get("overhead") or {}))
     return PodShape(
-        {name: simplify_number(amount) for name, amount in amounts.items() if amount},
+        {name: simplify_number(amount) for name, amount in amounts.items() if amount}
+        | compute_port_amounts(_iterate_host_ports(spec)),
         _parse_share(pod),
     )
+
+
+def _iterate_host_ports(spec: Object) -> Iterator[tuple[str, str, int]]:
+    """Yield protocol, address and number of the host ports that a pod takes while it runs.
+
+    An init container that ends takes none (scheduler `util.GetHostPorts`).
+    """
+    sidecars = [
+        container
+        for container in spec.get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
+    ]
+    for container in (*sidecars, *(spec.get("containers") or ())):
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                address = port.get("hostIP") or ""
+                yield (
+                    port.get("protocol") or "TCP",
+                    "" if address in ALL_ADDRESSES else address,
+                    port["hostPort"],
+                )
 
 
 def parse_amount(value: object) -> Number:

@@ -183,8 +183,8 @@ class Scheduler:
         changed = list(index.changed_pods)
         rules_changed, room_grew = index.rules_changed, index.room_grew
         index.rules_changed = index.room_grew = False
-        nodes = [node.build_value() for node in index.nodes.values()]
         if rules_changed:
+            nodes = index.build_node_values()
             self._device_memory = find_device_memory(nodes)
             self._queues.capacity = sum_capacity(nodes)
             self._queues.replace_queues(map(parse_queue, index.list_queues()))
@@ -192,7 +192,8 @@ class Scheduler:
         yield from self._book_changes(changed, concerned)
         groups = self._list_considered(concerned, room_grew=room_grew)
         shapes = ShapeTable(self._device_memory)
-        room = ClusterRoom(nodes, shapes)
+        # Not before: a pod that came since this pass began may take a port that none took then.
+        room = ClusterRoom(index.build_node_values(), shapes)
         yield from self._count_placed(room)
         scheduling = SchedulingPass(
             PassState(

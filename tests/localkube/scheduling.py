@@ -73,11 +73,18 @@ class Bench:
     def make(self, resource: Resource, obj: Object, namespace: str = "default") -> Object:
         return self.objects.create(resource, namespace, obj)
 
-    def offer(self, allocatable: Mapping[str, str]) -> None:
+    def offer(self, allocatable: Mapping[str, str], node_name: str = options.NODE_NAME) -> None:
         def change(node: Object) -> None:
             node.setdefault("status", {})["allocatable"] = dict(allocatable)
 
-        self.objects.modify(NODES, "", options.NODE_NAME, change, subresource="status")
+        self.objects.modify(NODES, "", node_name, change, subresource="status")
+
+    def add_node(
+        self, name: str, allocatable: Mapping[str, str], labels: Mapping[str, str] | None = None
+    ) -> None:
+        """Create another node."""
+        self.make(NODES, {"metadata": {"name": name, "labels": dict(labels or {})}}, "")
+        self.offer(allocatable, name)
 
     def pod(self, name: str, requests: Mapping[str, Any] | None = None, **spec: Any) -> Object:
         """Create a pod of one container.

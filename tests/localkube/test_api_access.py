@@ -73,13 +73,21 @@ def test_what_is_not_served_is_a_404_status(api: ApiServer, path: str) -> None:
     )
 
 
-@pytest.mark.parametrize("subresource", ["attach", "exec", "portforward"])
+@pytest.mark.parametrize(
+    ("subresource", "help"),
+    [
+        ("attach", "look at the pod's logs"),
+        ("exec", "look at the pod's logs"),
+        ("portforward", "connect to 127.0.0.1 and the port itself"),
+    ],
+)
 def test_what_needs_a_way_into_a_container_is_refused_in_words(
-    api: ApiServer, subresource: str
+    api: ApiServer, subresource: str, help: str
 ) -> None:
     answer = api.ask("POST", f"{PODS}/x/{subresource}")
     assert (answer.status, answer.json["kind"]) == (404, "Status")
     assert f"does not serve {subresource}" in answer.json["message"]
+    assert help in answer.json["message"]
 
 
 @pytest.mark.parametrize(

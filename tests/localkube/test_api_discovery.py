@@ -1,13 +1,18 @@
-"""What is served: discovery, OpenAPI, reviews about oneself, and measured usage."""
+"""What is served: discovery, OpenAPI, reviews of rights and tokens, and measured usage."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
 from localkube import KUBERNETES_VERSION
 from localkube.resources import NODES, PODS, REGISTRY
-from tests.localkube.api_server import ApiServer, pod, uid, usage
+from tests.localkube.api_server import TOKEN, ApiServer, pod, uid, usage
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 V2BETA1 = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+AUTHORIZATION = "/apis/authorization.k8s.io/v1"
+OWNER = "the owner of this cluster may do everything"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
@@ -128,12 +133,74 @@ def test_one_can_ask_who_one_is_and_what_one_may(api: ApiServer) -> None:
         "userInfo"
     ]
     assert (me["username"], "system:masters" in me["groups"]) == ("localkube-admin", True)
+    assert me["uid"] == "localkube-admin"
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    other = api.ask("POST", path, {}, impersonate_user="bob").json["status"]["userInfo"]
+    assert other == {"username": "bob", "groups": ["system:authenticated"]}
     rules = api.ask(
         "POST",
         "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
         {"spec": {"namespace": "team-a"}},
     ).json["status"]
     assert {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]} in rules["resourceRules"]
+
+
+@pytest.mark.parametrize(
+    ("groups", "status"),
+    [
+        (["a", "system:masters"], {"allowed": True, "reason": OWNER}),
+        (["a", "b"], {"allowed": False}),
+    ],
+)
+def test_one_can_ask_what_somebody_may(
+    api: ApiServer, groups: Sequence[str], status: Mapping[str, Any]
+) -> None:
+    about = {"verb": "list", "resource": "pods", "namespace": "team-a"}
+    spec = {"user": "bob", "groups": groups, "resourceAttributes": about}
+    answer = api.ask("POST", f"{AUTHORIZATION}/subjectaccessreviews", {"spec": spec})
+    assert (answer.status, answer.json["kind"], answer.json["status"]) == (
+        201,
+        "SubjectAccessReview",
+        status,
+    )
+    local = f"{AUTHORIZATION}/namespaces/team-a/localsubjectaccessreviews"
+    answer = api.ask("POST", local, {"spec": spec})
+    assert (answer.status, answer.json["kind"], answer.json["status"]) == (
+        201,
+        "LocalSubjectAccessReview",
+        status,
+    )
+
+
+def test_an_access_review_names_somebody_and_its_own_namespace(api: ApiServer) -> None:
+    spec = {"resourceAttributes": {"verb": "list", "resource": "pods", "namespace": "default"}}
+    local = f"{AUTHORIZATION}/namespaces/team-a/localsubjectaccessreviews"
+    answer = api.ask("POST", local, {"spec": spec})
+    assert answer.status == 422
+    assert [cause["field"] for cause in answer.json["details"]["causes"]] == [
+        "spec.user",
+        "spec.resourceAttributes.namespace",
+    ]
+    answer = api.ask("POST", f"{AUTHORIZATION}/subjectaccessreviews", {"spec": {"user": "bob"}})
+    assert [cause["field"] for cause in answer.json["details"]["causes"]] == [
+        "spec.resourceAttributes"
+    ]
+    path = f"{AUTHORIZATION}/localsubjectaccessreviews"
+    assert api.ask("POST", path, {"spec": spec}).status == 405
+
+
+def test_one_can_ask_whose_a_token_is(api: ApiServer) -> None:
+    path = "/apis/authentication.k8s.io/v1/tokenreviews"
+    status = api.ask("POST", path, {"spec": {"token": TOKEN}}).json["status"]
+    assert (status["authenticated"], status["user"]["username"]) == (True, "localkube-admin")
+    assert "system:masters" in status["user"]["groups"]
+    answer = api.ask("POST", path, {"spec": {"token": "another"}})
+    assert (answer.status, answer.json["status"]) == (
+        201,
+        {"user": {}, "error": "invalid bearer token"},
+    )
+    assert api.ask("POST", path, {"spec": {}}).status == 400
+    assert api.ask("POST", path, {"spec": {"token": TOKEN}}, impersonate_user="bob").status == 403
 
 
 def test_reviews_are_only_created(api: ApiServer) -> None:

@@ -219,6 +219,19 @@ def test_metadata_alone_may_be_asked_for(api: ApiServer) -> None:
     assert api.get(f"{JOBS}/a", accept=PARTIAL).json["kind"] == "PartialObjectMetadata"
 
 
+def test_older_clients_get_the_version_that_they_know(api: ApiServer) -> None:
+    create_jobs(api, "a")
+    old, new = (
+        "application/json;as={};v=v1beta1;g=meta.k8s.io",
+        "application/json;as={};g=meta.k8s.io;v=v1",
+    )
+    for kind in ("Table", "PartialObjectMetadataList"):
+        answer = api.get(JOBS, accept=old.format(kind))
+        assert (answer.status, answer.json["apiVersion"]) == (200, "meta.k8s.io/v1beta1")
+        expected = api.get(JOBS, accept=new.format(kind)).body
+        assert answer.body.replace(b"meta.k8s.io/v1beta1", b"meta.k8s.io/v1") == expected
+
+
 def test_yaml_is_given_to_who_wants_it(api: ApiServer) -> None:
     create_jobs(api, "a")
     answer = api.get(f"{JOBS}/a", accept="application/yaml")

@@ -324,17 +324,8 @@ def test_a_pod_that_wants_a_node_that_is_not_here_waits_with_the_reason(bench: B
 
 
 def add_node(bench: Bench, name: str, devices: int, labels: dict[str, str]) -> None:
-    bench.make(NODES, {"metadata": {"name": name, "labels": labels}}, "")
-    offered = {"cpu": "4", "memory": "32Gi", "pods": "10"} | (
-        {GPU: str(devices)} if devices else {}
-    )
-    bench.objects.modify(
-        NODES,
-        "",
-        name,
-        lambda node: node.update(status={"allocatable": offered}),
-        subresource="status",
-    )
+    offered = {"cpu": "4", "memory": "32Gi", "pods": "10"}
+    bench.add_node(name, offered | ({GPU: str(devices)} if devices else {}), labels)
 
 
 def prefer(*choices: tuple[int, str, str]) -> dict[str, object]:

@@ -132,6 +132,55 @@ def test_the_text_of_a_gang_counts_all_its_pods(bench: Bench) -> None:
     assert texts == {f"0/1 nodes are available: {text}."}
 
 
+@pytest.mark.parametrize(
+    ("devices", "text"),
+    [
+        (1, "2 Insufficient cpu."),
+        (
+            4,
+            "2 Insufficient cpu, 1 Insufficient nvidia.com/gpu (needs 8 for a gang of 3 pods, 7 of "
+            "8 free).",
+        ),
+    ],
+)
+def test_devices_are_counted_for_workers_where_their_blocked_master_takes_none(
+    bench: Bench, devices: int, text: str
+) -> None:
+    bench.add_node("second", {"cpu": "8", GPU: "4", "pods": "10"})
+    bench.pod("other", {GPU: 1})
+    bench.settle()
+    job = bench.job("train")
+    for name, requests in (
+        ("master-0", {"cpu": 9}),
+        ("worker-0", {GPU: devices}),
+        ("worker-1", {GPU: devices}),
+    ):
+        labels = {"training.kubeflow.org/replica-type": name.split("-")[0]}
+        bench.pod(name, requests, owner=job, labels=labels)
+    bench.settle()
+    message = bench.condition("worker-0")["message"]
+    assert message == f"0/2 nodes are available: {text}"
+
+
+def test_what_pods_of_other_nodes_want_does_not_count(bench: Bench) -> None:
+    bench.add_node("second", {"cpu": "8", "pods": "10"}, {"pool": "workers"})
+    bench.pod("other", {"cpu": 1}, nodeName="second")
+    bench.settle()
+    job = bench.job("train")
+    selectors = {"master": {"nvidia.com/gpu.memory": "16384"}, "worker": {"pool": "workers"}}
+    for name, amount in (("master-0", 6), ("worker-0", 4), ("worker-1", 4)):
+        role = name.split("-")[0]
+        labels = {"training.kubeflow.org/replica-type": role}
+        bench.pod(name, {"cpu": amount}, owner=job, labels=labels, nodeSelector=selectors[role])
+    bench.settle()
+    text = "1 Insufficient cpu (needs 8 for 2 of a gang of 3 pods, 7 of 8 free)"
+    assert text in bench.condition("worker-0")["message"]
+
+    bench.end("other")
+    bench.settle()
+    assert bench.placed() == {"master-0", "worker-0", "worker-1"}
+
+
 def test_shares_that_do_not_go_together_are_said_to(tmp_path: Path) -> None:
     bench = Bench(tmp_path, gpus=2)
     bench.gang(bench.job("train"), {}, annotations={"gpu-fraction": "0.6"})
