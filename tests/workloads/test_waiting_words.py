@@ -32,6 +32,14 @@ def place(message: str, *events: Object) -> Diagnosis:
             "ask for them as preferences",
         ),
         (
+            "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports "
+            "(TCP/23456 on 3 nodes for a gang of 3 pods, and 2 nodes take such pods: this can "
+            "never fit).",
+            "None of 2 nodes takes it: 2 have the host port once each, and more of its pods ask "
+            "for it.",
+            "not the host's network",
+        ),
+        (
             "0/1 nodes are available: 1 node(s) had taints that the pod didn't tolerate.",
             "The only node does not take it: it has a taint, which it does not tolerate.",
             "Add a toleration",

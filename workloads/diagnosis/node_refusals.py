@@ -230,10 +230,19 @@ _FORMS: Sequence[_Form] = (
         "Ask the administrator for storage in that zone, or use another storage class.",
     ),
     _build_form(
+        r"free ports.{1,200}this can never fit",
+        "has the host port once, and several of its pods ask for it",
+        "have the host port once each, and more of its pods ask for it",
+        "Use fewer workers, or not the host's network: on it each pod takes a port of a node for "
+        "itself.",
+    ),
+    _build_form(
         r"free ports",
         "has the host port in use that it asks for",
         "have the host port in use that it asks for",
-        "It starts when the pod with that port leaves; or ask for no host port.",
+        "It starts when the pod with that port leaves; or ask for no host port. Where another of "
+        "its own pods has it, do not use the host's network: each pod needs a node for itself "
+        "there.",
     ),
     _build_form(
         r"too many pods|pod number exceeded",
