@@ -11,7 +11,14 @@ from django.utils.safestring import SafeString
 
 from console.moments import format_moment
 from console.tables import Column, Table, Width, build_time_column
-from console.templatetags.muster import NO_VALUE, address, duration, gpus, render_time_of_day
+from console.templatetags.muster import (
+    NO_VALUE,
+    address,
+    duration,
+    gpus,
+    mebibytes,
+    render_time_of_day,
+)
 from console.texts import group_thousands
 from workloads import quantities
 from workloads.filter_catalogue import PAGE_FILTERS
@@ -64,7 +71,7 @@ def _render_pods(row: Workload) -> SafeString:
 
 def _format_gpu_request(row: Workload) -> str:
     if row.gpu_memory_requested:
-        return f"{row.gpu_memory_requested} MiB"
+        return mebibytes(row.gpu_memory_requested)
     return gpus(row.gpus_requested)
 
 

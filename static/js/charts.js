@@ -132,9 +132,9 @@
     point(plot) {
       const at = plot.cursor.idx;
       if (at === null || at === undefined || plot.cursor.left < 0) { this.tip.hidden = true; return; }
-      const rows = this.rows(at).map(([name, value, ink]) => {
+      const rows = this.rows(at).map(([name, value, ink, shape]) => {
         const row = make("div", "ch-tip__row");
-        row.append(swatch(ink), make("span", "ch-tip__name", name), make("span", "ch-tip__value", number(value)));
+        row.append(swatch(ink, shape), make("span", "ch-tip__name", name), make("span", "ch-tip__value", number(value)));
         return row;
       });
       this.tip.replaceChildren(make("div", "ch-tip__at", clock(this.data.at[at], true)), ...rows);
@@ -145,9 +145,9 @@
 
     rows(at) {
       const rows = this.lines.map((line) => [line.name, line.points[at], line.ink]);
-      if (this.data.quota[at] !== null) rows.push(["Quota", this.data.quota[at], "--mu-ink"]);
-      if (this.data.used[at] !== null) rows.push(["In use", this.data.used[at], "--ch-used"]);
-      if (this.data.idle[at] !== null) rows.push(["Idle", this.data.idle[at], "--ch-idle"]);
+      if (this.data.quota[at] !== null) rows.push(["Quota", this.data.quota[at], "--mu-ink", "dashed"]);
+      if (this.data.used[at] !== null) rows.push(["In use", this.data.used[at], "--ch-used", "line"]);
+      if (this.data.idle[at] !== null) rows.push(["Idle", this.data.idle[at], "--ch-idle", "line"]);
       rows.push(["Running workloads", this.data.running[at], ""], ["Waiting workloads", this.data.waiting[at], ""]);
       return rows;
     }
@@ -156,12 +156,12 @@
       const place = this.card.querySelector("[data-chart-legend]");
       if (!place) return;
       const shown = this.lines.map((line) => [line.name, line.ink]);
-      if (this.data.quota.some((point) => point !== null)) shown.push(["Quota", "--mu-ink"]);
-      if (this.data.used.some((point) => point !== null)) shown.push(["In use", "--ch-used"]);
-      if (this.place.dataset.idle !== undefined && this.data.idle.some((point) => point)) shown.push(["Idle", "--ch-idle"]);
-      place.replaceChildren(...shown.map(([name, ink]) => {
+      if (this.data.quota.some((point) => point !== null)) shown.push(["Quota", "--mu-ink", "dashed"]);
+      if (this.data.used.some((point) => point !== null)) shown.push(["In use", "--ch-used", "line"]);
+      if (this.place.dataset.idle !== undefined && this.data.idle.some((point) => point)) shown.push(["Idle", "--ch-idle", "line"]);
+      place.replaceChildren(...shown.map(([name, ink, shape]) => {
         const item = make("li", "ch-legend__item");
-        item.append(swatch(ink), document.createTextNode(name));
+        item.append(swatch(ink, shape), document.createTextNode(name));
         return item;
       }));
     }
@@ -202,10 +202,11 @@
     }
   }
 
-  const swatch = (ink) => {
-    const made = make("span", ink ? "ch-swatch" : "ch-swatch ch-swatch--none");
+  // A square for an area, a line for a line.
+  const swatch = (ink, shape = "area") => {
+    const made = make("span", `ch-swatch ch-swatch--${ink ? shape : "none"}`);
     made.setAttribute("aria-hidden", "true");
-    if (ink) made.style.background = `var(${ink})`;
+    if (ink) made.style.color = `var(${ink})`;
     return made;
   };
 

@@ -209,7 +209,8 @@
       this.find("note").textContent = describeLimits(head, this.noun);
       const newest = frames.length ? frames[frames.length - 1].at : null;
       const age = newest === null ? 0 : Math.max(0, head.now - newest);
-      if (newest === null) this.find("age").textContent = "Nothing was measured in this time.";
+      // What says so at length stands below.
+      if (newest === null) this.find("age").textContent = this.find("none") ? "" : "Nothing was measured in this time.";
       else this.find("age").textContent = this.place.dataset.ended === undefined && age < 600 && !this.zoom && !head.spacing ? `Measured ${age} s ago` : `Measured until ${clock(newest, true)}`;
       const seen = new Set(frames.flatMap((frame) => frame.ids));
       this.pods = head.pods.filter((pod) => seen.has(pod.id));

@@ -139,6 +139,28 @@ def test_without_a_choice_the_page_follows_the_system(sign_in: SignIn) -> None:
     expect(page.locator("html")).not_to_have_class(DARK)
 
 
+def test_what_is_chosen_has_the_colour_of_the_console(sign_in: SignIn) -> None:
+    page = sign_in("alice", at="/clusters/new")
+    chosen = page.get_by_label("Paste a kubeconfig")
+    accent, colour = chosen.evaluate(
+        """radio => {
+          const probe = document.body.appendChild(document.createElement("i"));
+          probe.style.color = "var(--mu-accent)";
+          return [getComputedStyle(radio).accentColor, getComputedStyle(probe).color];
+        }"""
+    )
+    assert accent == colour
+
+
+def test_the_code_of_a_program_is_asked_within_its_card(sign_in: SignIn) -> None:
+    page = sign_in("alice", at="/sign-in/program")
+    x = "element => element.getBoundingClientRect().x"
+    width = "element => element.getBoundingClientRect().width"
+    field, button = page.get_by_label("The code"), page.get_by_role("button", name="Go on")
+    assert field.evaluate(x) - page.locator(".mu-card").evaluate(x) >= 16
+    assert button.evaluate(width) < field.evaluate(width) / 2
+
+
 def test_a_dialog_takes_the_focus_and_gives_it_back(sign_in: SignIn) -> None:
     page = sign_in("alice", "/users")
     opener = page.get_by_role("link", name="New user")

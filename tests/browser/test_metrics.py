@@ -238,3 +238,10 @@ def test_a_pool_has_a_row_for_each_node_and_keeps_its_address(sign_in: SignIn, s
     assert page.url.endswith(f"/node-pools/{pool}#metrics")
     axe(page)
     fits(page)
+
+
+def test_that_nothing_was_measured_is_said_once(sign_in: SignIn, site: Site) -> None:
+    page = sign_in("alice", at=f"/projects/{site.team_b}")
+    card = page.locator("#metrics")
+    expect(card.get_by_text("Nothing has been measured of its pods in this time.")).to_be_visible()
+    expect(card.get_by_text("Nothing")).to_have_count(1)

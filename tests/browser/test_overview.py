@@ -95,6 +95,13 @@ def test_the_chart_is_drawn_and_has_its_numbers_as_a_table(vera: Page) -> None:
     axe(vera)
 
 
+def test_the_legend_shows_a_line_as_it_is_drawn(vera: Page) -> None:
+    vera.goto("/overview")
+    legend = vera.locator("[data-chart-legend] li")
+    expect(legend.filter(has_text="Quota").locator(".ch-swatch--dashed")).to_be_visible()
+    expect(legend.filter(has_text="team-a").locator(".ch-swatch--area")).to_be_visible()
+
+
 def test_the_ends_of_a_slider_within_a_day_are_times(vera: Page) -> None:
     def shorten(route: Route) -> None:
         page = route.fetch()

@@ -71,3 +71,15 @@ def test_on_a_phone_a_long_name_of_a_workload_ends_in_an_ellipsis(
     expect(name).to_have_text("w" * 50)
     # The link is cut itself: a cell shows no ellipsis for a link that is a box.
     assert name.evaluate("each => each.offsetWidth <= each.closest('.mu-name').clientWidth")
+
+
+def test_on_a_phone_a_name_of_usual_length_stands_on_one_line(sign_in: SignIn, site: Site) -> None:
+    site.server.python(
+        "from environments.builtin_assets import ensure_builtin_assets; ensure_builtin_assets()"
+    )
+    page = sign_in("alice", at="/environments")
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.goto("/environments?q=slow-loader-pytorch")
+    box = page.get_by_role("link", name="slow-loader-pytorch", exact=True).bounding_box()
+    assert box is not None
+    assert box["height"] < 30

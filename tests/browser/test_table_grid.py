@@ -25,6 +25,23 @@ from workloads.models import Workload
 touch_workload(Workload.objects.get(name="vision-1"), image="vision:new")
 """
 
+LONG_WORDS = """
+from datetime import timedelta
+from django.utils import timezone
+from projects.models import Project, User
+from tests.workloads.table_rows import a_workload
+ended_at = timezone.now() - timedelta(minutes=47)
+long_ago = ended_at - timedelta(minutes=12)
+a_workload(Project.objects.get(pk={team}), "tokenize-corpus-2026-11", status="Failed",
+           reason="A pod failed.", ended="1 failed, 2 stopped", status_at=ended_at,
+           ended_at=ended_at, created_at=long_ago, started_at=long_ago,
+           by=User.objects.get(username="mallory"))
+"""
+FORGET_LONG_WORDS = """
+from workloads.models import Workload
+Workload.objects.filter(name="tokenize-corpus-2026-11").delete()
+"""
+
 
 @pytest.fixture(scope="module")
 def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
@@ -58,6 +75,19 @@ def test_the_usual_columns_fit_beside_the_navigation_of_a_laptop(sign_in: SignIn
     box = page.get_by_role("region", name="Table of workloads")
     expect(box.locator("[data-column=type]").last).to_contain_text("Distributed")
     assert box.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
+
+
+def test_long_words_of_a_row_leave_the_usual_columns_in_sight(sign_in: SignIn, site: Site) -> None:
+    site.server.python(LONG_WORDS.format(team=site.team_a))
+    page = sign_in("bob", at="/workloads")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    box = page.get_by_role("region", name="Table of workloads")
+    row = page.locator("tr", has_text="tokenize-corpus-2026-11")
+    expect(row).to_contain_text("1 failed, 2 stopped")
+    over = box.evaluate("box => box.scrollWidth - box.clientWidth")
+    # The tests after this one count the rows.
+    site.server.python(FORGET_LONG_WORDS)
+    assert over <= 0
 
 
 def test_a_filter_of_the_panel_narrows_the_rows_and_is_taken_away(sign_in: SignIn) -> None:

@@ -77,6 +77,10 @@ def test_a_size_is_in_the_unit_in_which_it_reads_best(size: int | None, words: s
     assert muster.bytes_(size) == words
 
 
+def test_the_memory_of_a_device_reads_as_other_sizes_do() -> None:
+    assert muster.mebibytes(143_771) == "140 GiB"
+
+
 @pytest.mark.parametrize(
     ("ago", "words"),
     [

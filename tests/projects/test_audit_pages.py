@@ -144,6 +144,7 @@ def test_an_entry_shows_before_and_after(log: Cast, alice: Client) -> None:
             "Department research",
         ):
             assert text in page
+        assert '<td><del class="au-before">old</del></td>' in page, "spaces there would be shown"
         assert "<script>new" not in page
     assert alice.get(f"/audit/{10**30}").status_code == alice.get("/audit/0").status_code == 404
 

@@ -366,7 +366,13 @@ def test_the_page_streams_what_helps_with_a_button_for_a_copy(
     assert client.get(address).status_code == 404
     Workload.objects.filter(pk=waiting.pk).update(status="Running")
     client.force_login(cast.bob)
-    assert "It does not wait any more." in read_events(client, address)[-1]
+    nothing = read_events(client, address)[-1]
+    assert "It does not wait any more." in nothing
+    assert f'href="/workloads/{waiting.pk}"' in nothing
+    assert f'href="{address}?played=1"' in nothing
+    draft = Draft.objects.create(user=cast.bob)
+    address = f"/workloads/new/{draft.pk}/alternatives"
+    assert f'href="{address}"' in read_events(client, address)[-1]
 
 
 def test_a_copy_is_filled_with_the_change(cast: Cast, waiting: Workload, client: Client) -> None:

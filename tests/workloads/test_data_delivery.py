@@ -193,7 +193,7 @@ def test_details_describe_it_apart_from_the_training() -> None:
         "Their image": ("team/loader:1",),
     }
     assert facts["Workload"]["Data workers in total"] == ("8 CPU cores, 16 GiB of memory",)
-    assert facts["Workload"]["In total"][0].startswith("3 pods: 0.3 GPUs, 0.3 CPU cores")
+    assert facts["Workload"]["In total"] == ("3 pods: 0.3 GPUs, 0.3 CPU cores, 286 MiB of memory",)
     assert "Data workers" not in {part.title for part in describe_spec(train1())}
 
 

@@ -66,7 +66,7 @@ def draft_alternatives(request: Request, draft: uuid.UUID) -> HttpResponseBase:
     """Show what would let a draft start sooner; as events for the review, else as a page."""
     saved = drafting.get_draft(request, draft)
     filling = WizardDraft(saved.data, request.user)
-    context: dict[str, Any] = {"copy_of": f"draft={saved.pk}"}
+    context: dict[str, Any] = {"draft": saved, "copy_of": f"draft={saved.pk}"}
 
     def build() -> Question:
         judged = _judge_draft(filling)
@@ -77,7 +77,7 @@ def draft_alternatives(request: Request, draft: uuid.UUID) -> HttpResponseBase:
     if _wants_events(request):
         return _stream(request, build, context)
     context |= _describe(*play_to_end(build, request.user.pk))
-    return render(request, "workloads/wizard/alternatives.html", context | {"draft": saved})
+    return render(request, "workloads/wizard/alternatives.html", context)
 
 
 def _judge_draft(filling: WizardDraft) -> Judgement | None:

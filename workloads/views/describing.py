@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from console.templatetags.muster import bytes_, mebibytes
 from workloads import quantities
 from workloads.forms.setup_descriptions import describe_configuration
 from workloads.specs import (
@@ -188,7 +189,7 @@ def _describe_value(value: Any) -> str:
 
 
 def _describe_totals(totals: Totals) -> str:
-    shared = f" and {totals.gpu_memory} MiB of GPU memory" if totals.gpu_memory else ""
+    shared = f" and {mebibytes(totals.gpu_memory)} of GPU memory" if totals.gpu_memory else ""
     return (
         f"{quantities.format_count(totals.pods, 'pod')}: "
         f"{quantities.format_count(totals.gpus, 'GPU')}{shared}, {_describe_cpu_and_memory(totals)}"
@@ -197,7 +198,7 @@ def _describe_totals(totals: Totals) -> str:
 
 def _describe_cpu_and_memory(totals: Totals) -> str:
     cpu = quantities.format_count(totals.cpu, "CPU core")
-    return f"{cpu}, {quantities.format_memory(totals.memory)} of memory"
+    return f"{cpu}, {bytes_(int(totals.memory))} of memory"
 
 
 def _describe_variable(variable: Variable) -> str:
