@@ -63,8 +63,8 @@ def test_the_quick_search_passes_over_no_line_with_a_sign() -> None:
         assert (find_sign(line) is not None) == matches, line
 
 
-def test_a_thousand_long_lines_take_less_than_a_second() -> None:
-    for words in ("nccl ", "assertion `", "coordination service "):
+def test_long_lines_that_nearly_have_a_sign_take_milliseconds() -> None:
+    for line in ("nccl " * 60 + "x" * 100 + " watchdog", "loss " * 60 + "x" * 100 + " is nan"):
         begin = time.process_time()
-        assert all(find_sign(words * 25) is None for _ in range(1000))
+        assert all(find_sign(line) is None for _ in range(100))
         assert time.process_time() - begin < 1

@@ -258,6 +258,74 @@ ENDINGS: Sequence[LogEnding] = (
         "killed",
     ),
     LogEnding(
+        "a word after an interrupt",
+        [HEADER, FRAME, "KeyboardInterrupt", "Terminated"],
+        "KeyboardInterrupt",
+    ),
+    LogEnding(
+        "an error of NCCL, which it writes at WARN",
+        ["n1:1:9 [0] misc/socket.cc:456 NCCL WARN socketStartConnect failed : No route to host"],
+        "n1:1:9 [0]",
+        "network",
+    ),
+    LogEnding(
+        "a line that a bar erases behind itself",
+        ["RuntimeError: CUDA out of memory\r\x1b[K", "bye"],
+        "RuntimeError: CUDA out of memory",
+        "gpu-memory",
+    ),
+    LogEnding(
+        "workers of Ray in colours",
+        [
+            f"\x1b[36m({writer})\x1b[0m {line}"
+            for line in (HEADER, FRAME, GPU_FULL)
+            for writer in ("Trainer pid=31", "Trainer pid=32")
+        ],
+        GPU_FULL,
+        "gpu-memory",
+    ),
+    LogEnding(
+        "a closed socket, which is no volume",
+        ["OSError: [Errno 107] Transport endpoint is not connected"],
+        "OSError: [Errno 107]",
+    ),
+    LogEnding(
+        "a healthy line of JAX before the error",
+        [
+            "I1009 15:47:38.1 1 coordination_service.cc:570] Initializing CoordinationService with "
+            "heartbeat_timeout 100s",
+            "bash: line 3: trainn: command not found",
+        ],
+        "bash: line 3: trainn",
+        "missing-command",
+    ),
+    LogEnding(
+        "a request that is tried again",
+        [
+            "'(ReadTimeoutError(HTTPSConnectionPool(host='hub', port=443): Read timed out.))' "
+            "thrown while requesting HEAD https://hub/model",
+            "Retrying in 1s",
+            "Killed",
+        ],
+        "Killed",
+        "killed",
+    ),
+    LogEnding(
+        "an error before output that was written late",
+        [
+            "ERROR: could not write the checkpoint: No space left on device",
+            *(f"step {step}/100 loss: 0.5" for step in range(20)),
+        ],
+        "ERROR: could not write",
+        "disk-full",
+    ),
+    LogEnding(
+        "a warning's level in brackets",
+        ["[WARNING]: apex is not installed: No module named 'apex'", "Killed"],
+        "Killed",
+        "killed",
+    ),
+    LogEnding(
         "an error's word in a warning",
         ["10:00:00 WARN Retried: IOException", "10:00:01 ERROR Training Task Failed"],
         "10:00:01 ERROR Training Task Failed",
@@ -318,8 +386,21 @@ def test_a_pod_that_a_signal_ended_is_not_blamed_on_what_its_training_outlived(
         [HEADER, FRAME, "KeyboardInterrupt"],
         ["terminate called after throwing an instance of 'c10::Error'", "Aborted (core dumped)"],
         [HEADER, FRAME, "elastic.multiprocessing.api.SignalException: Process 9 got signal: 15"],
+        [HEADER, FRAME, "elastic.rendezvous.api.RendezvousGracefulExitError"],
+        [HEADER, FRAME, "KeyboardInterrupt", "Finished"],
+        [HEADER, FRAME, "ModuleNotFoundError: No module named 'triton'", *STEPS, LOST],
     ],
-    ids=["JAX", "Horovod", "TensorFlow", "interrupt", "abort", "SIGTERM"],
+    ids=[
+        "JAX",
+        "Horovod",
+        "TensorFlow",
+        "interrupt",
+        "abort",
+        "SIGTERM",
+        "rendezvous",
+        "a word after it",
+        "handled",
+    ],
 )
 def test_the_rank_with_an_error_of_its_own_is_named_though_a_follower_ended_first(
     follower: Sequence[str],

@@ -363,7 +363,7 @@ ASSIGN = "couldn't assign flavors to pod set main"
         (
             "Pending",
             f'{ASSIGN}: Flavor "cpu" does not support TopologyAwareScheduling',
-            "the flavor cpu of its queue has not the topology that it asks for",
+            "the flavor cpu of its queue does not have the topology that it asks for",
             "Ask for another topology, or none",
         ),
         (

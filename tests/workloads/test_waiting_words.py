@@ -277,6 +277,15 @@ def test_what_autoscalers_say_stands_behind_what_the_nodes_lack(
     assert diagnosis.is_queued == ("being made" not in more)
 
 
+def test_an_autoscaler_speaks_in_events_of_either_form() -> None:
+    scaled = event(POD, "TriggeredScaleUp", "pod triggered scale-up: [{gpu-nodes 1->2 (max: 5)}]")
+    scaled["regarding"] = scaled.pop("involvedObject")
+    for message in (NO_GPUS, "no nodes available to schedule pods"):
+        pods = [queued_pod("worker", message=message, resources=GPU)]
+        diagnosis = diagnose(pods, node_capacity(8, 0), events=[scaled])
+        assert "New nodes are being made for it" in diagnosis.sentence
+
+
 def test_what_an_autoscaler_did_for_an_earlier_pod_is_not_said() -> None:
     """A pod that is made anew has the name of the one before it."""
     made = queued_pod("worker", message=NO_GPUS, resources=GPU)
@@ -528,7 +537,7 @@ def test_why_a_volume_is_not_mounted(message: str, sentence: str, advice: str) -
         (
             "CreateContainerError",
             "failed to generate spec: unable to find user trainer: no matching entries in passwd",
-            "because its image has not the user or group that it is to run as",
+            "because its image lacks the user or group that it is to run as",
             "Set a user ID",
         ),
         (

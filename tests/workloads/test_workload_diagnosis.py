@@ -376,6 +376,20 @@ def test_a_pod_that_keeps_running_out_of_memory_is_told_about_its_memory(cast: C
     assert (diagnosis.line, diagnosis.log) == ("", None)
 
 
+def test_a_pod_that_keeps_being_killed_is_not_blamed_on_what_its_training_outlived(
+    cast: Cast,
+) -> None:
+    workload = a_workload(cast.team_a, status="Degraded", job=JOB)
+    data = crash_looping_pod(code=137)
+    pod = a_pod(workload, name=data["metadata"]["name"], node="n1", restarts=2, data=data)
+    steps = "".join(f"step {step}/100 loss: 0.5\n" for step in range(20))
+    handled = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'triton'\n"
+    store_log(pod, 1, (handled + steps).encode())
+    diagnosis = queries.diagnose_workload(workload, cast.vera)
+    assert diagnosis is not None
+    assert diagnosis.line == "step 19/100 loss: 0.5"
+
+
 def test_only_the_log_of_the_container_that_keeps_failing_says_why(cast: Cast) -> None:
     workload = a_workload(cast.team_a, status="Degraded", job=JOB)
     data = crash_looping_pod()

@@ -129,7 +129,7 @@ _FORMS: Sequence[_PullForm] = (
     ),
     _PullForm(
         re.compile(r"media type .{1,160} (?:is )?no longer supported", re.I),
-        "its registry has it in an old form, which the node takes no more",
+        "its registry has it in an old form, which the node no longer takes",
         "Build the image anew and push it, or choose another one.",
     ),
     _PullForm(

@@ -90,7 +90,7 @@ _FORMS: Sequence[_Form] = (
             r"Flavor \"(?P<flavor>[^\"]{1,253})\" (?:does not support TopologyAwareScheduling|"
             r"information missing in TAS cache|does not contain the requested level)"
         ),
-        "the flavor {flavor} of its queue has not the topology that it asks for",
+        "the flavor {flavor} of its queue does not have the topology that it asks for",
         "Ask for another topology, or none, or ask the administrator of the cluster which ones "
         "the queue has.",
     ),

@@ -31,8 +31,11 @@ MOST_PARSED = 200
 _STAMP = re.compile(
     r"^\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?:? ?"
 )
+_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
+"""Colours and erasures of a terminal: Ray's prefix has them, and bars end with them."""
 _WRITER = re.compile(
-    r"^(?:\[[A-Za-z_]{0,24}:?\d{0,6}\]: ?|\[\d{1,6},\d{1,6}\]<std(?:err|out)>: ?"
+    r"^(?:\[(?!(?i:info|debug|warn|error|critical|fatal))[A-Za-z_]{0,24}:?\d{0,6}\]: ?"
+    r"|\[\d{1,6},\d{1,6}\]<std(?:err|out)>: ?"
     r"|\([A-Za-z_]\w{0,60} pid=\d{1,10}[^)]{0,60}\) ?)"
 )
 """The prefix of a process: torchrun's, mpirun's and Ray's."""
@@ -89,10 +92,10 @@ def find_clue(lines: Sequence[str], *, by_signal: bool = False) -> Clue | None:
         line.index: _build_candidate(line, is_of_traceback=True) for line in iterate_errors(cleaned)
     }
     own = (index for index, each in errors.items() if each.weight is Weight.OWN)
-    outlived = _count_outlived(lines, next(own, start))
+    outlived = _count_outlived(cleaned, next(own, start))
     recent = [line for line in cleaned if line.index >= outlived]
     candidates = _list_candidates(recent, errors)
-    if not by_signal and not any(each.weight <= Weight.VAGUE for each in candidates):
+    if not by_signal and not any(each.weight <= Weight.ECHO for each in candidates):
         # What a program has still to print may follow its traceback.
         candidates += [each for index, each in errors.items() if index < outlived]
     if candidates:
@@ -107,11 +110,28 @@ def find_clue(lines: Sequence[str], *, by_signal: bool = False) -> Clue | None:
                 ),
             )
         )
-    return _find_loose_clue(recent)
+    clue = _find_loose_clue(recent)
+    if by_signal or (clue is not None and clue.is_sure):
+        return clue
+    # So it may an error that has no traceback.
+    return _find_signed_error(cleaned) or clue
+
+
+def _find_signed_error(lines: Sequence[LogLine]) -> Clue | None:
+    """Return the first line that its writer took for an error, and that names the failure."""
+    for line in lines:
+        if _ERROR_WORD.search(line.text) and not is_below_error(line.text):
+            candidate = _build_candidate(line, is_of_traceback=False)
+            if candidate.sign is not None and candidate.weight is Weight.OWN:
+                return _build_clue(candidate)
+    return None
 
 
 def _find_loose_clue(lines: Sequence[LogLine]) -> Clue | None:
-    """Return the first line with a word such as "error", else the last one that is not blank."""
+    """Return the first line with a word such as "error", else the last one that is not blank.
+
+    Lines below a warning's level come first.
+    """
     words = [line for line in lines if _ERROR_WORD.search(line.text)]
     first = next((line for line in words if not is_below_error(line.text)), None)
     if words:
@@ -126,7 +146,7 @@ def _read_line(index: int, line: str) -> LogLine:
 
     Its indentation is kept; of bars that were written over one another the last piece is read.
     """
-    piece = line.rstrip("\r\n").rpartition("\r")[2][:LONGEST_LINE]
+    piece = _COLOURS.sub("", line).rstrip().rpartition("\r")[2][:LONGEST_LINE]
     stamped = _STAMP.sub("", piece)
     writer = _WRITER.match(stamped)
     text = stamped[writer.end() :] if writer else stamped
@@ -146,32 +166,38 @@ def _list_candidates(
     of_tracebacks = [errors[line.index] for line in lines if line.index in errors]
     if any(each.weight is Weight.OWN for each in of_tracebacks):
         return of_tracebacks
-    others = [
-        _build_candidate(line, is_of_traceback=False)
-        for line in lines
-        if line.index not in errors and find_sign(line.text)
-    ]
+    others = []
+    for line in lines:
+        if line.index in errors:
+            continue
+        candidate = _build_candidate(line, is_of_traceback=False)
+        if candidate.sign is not None:
+            others.append(candidate)
+            if candidate.weight is Weight.OWN:
+                # None of the later lines comes before it.
+                break
     return of_tracebacks + others
 
 
 def _build_candidate(line: LogLine, *, is_of_traceback: bool) -> _Candidate:
     sign = find_sign(line.text)
     weight = sign.weight if sign else Weight.OWN
-    if is_launcher_error(line.text):
+    if (sign or is_of_traceback) and is_launcher_error(line.text):
         weight = max(weight, Weight.VAGUE if sign else Weight.LAUNCHER)
     return _Candidate(line, sign, weight, is_of_traceback)
 
 
-def _count_outlived(lines: Sequence[str], begin: int) -> int:
+def _count_outlived(lines: Sequence[LogLine], begin: int) -> int:
     """Return how many lines the training outlived: it went on in the next one, or after it.
 
     Only the last lines, from `begin` on, are searched for its places.
     """
     parser = LineParser()
     places: dict[str, list[tuple[float, int]]] = {}
-    for index in range(len(lines) - 1, max(begin, len(lines) - MOST_PARSED) - 1, -1):
-        raw = lines[index][-LONGEST_LINE:].encode("utf-8", "replace")
-        for parsed in parser.parse_line(raw):
+    for line in reversed(lines[-MOST_PARSED:]):
+        if line.index < begin:
+            break
+        for parsed in parser.parse_line(line.text.encode("utf-8", "replace")):
             reading = parsed.reading
             if reading.step is None and reading.epoch is None:
                 continue
@@ -180,7 +206,7 @@ def _count_outlived(lines: Sequence[str], begin: int) -> int:
             if not later or place < later[-1]:
                 later.append(place)
             if len(later) == ADVANCES:
-                return index
+                return line.index
     return 0
 
 

@@ -277,7 +277,7 @@ _FORMS: Sequence[_Form] = (
         r"CEL runtime error: (?P<detail>.{1,160})",
         "lacks its devices: a selector of its resource claim or device class fails ({})",
         "lack its devices: a selector of its resource claim or device class fails ({})",
-        "Correct the selector: it names what the devices have not.",
+        "Correct the selector: it names what the devices do not have.",
         RefusalSort.DEVICE,
     ),
     _build_form(

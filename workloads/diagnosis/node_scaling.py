@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from workloads import quantities
 from workloads.diagnosis.container_ends import parse_time
-from workloads.diagnosis.events import describe_since, find_newest, get_text, get_time
+from workloads.diagnosis.events import describe_since, find_newest, get_subject, get_text, get_time
 from workloads.diagnosis.result import Diagnosis, build_sentence
 from workloads.kube_objects import Object, clean_text, nested_dict
 
@@ -45,7 +45,7 @@ def add_scaling(
         [
             each
             for each in events
-            if (name := nested_dict(each, "involvedObject").get("name")) in made_at
+            if (name := get_subject(each).get("name")) in made_at
             and _is_of_autoscaler(each)
             and not _is_before(each, made_at[name])
         ],

@@ -34,7 +34,7 @@ _REFUSALS: Sequence[RuntimeRefusal] = (
     ),
     RuntimeRefusal(
         re.compile(r"unable to find (?:user|group) \S{1,253}: no matching entries"),
-        "its image has not the user or group that it is to run as",
+        "its image lacks the user or group that it is to run as",
         "Set a user ID, or choose an image that has the user.",
     ),
     RuntimeRefusal(

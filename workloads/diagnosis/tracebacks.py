@@ -10,6 +10,11 @@ _ERROR = re.compile(
     r"^(?!INFO|DEBUG|WARN)(?:[A-Za-z_]\w*\.[\w.]{1,120}|[A-Z_]\w{0,120})"
     r"(?:\([\w. ]{1,80}\))?(?:: |$)"
 )
+_NAMED_ERROR = re.compile(
+    r"^(?:[A-Za-z_]\w*\.){0,20}[A-Z]\w{0,120}(?:Error|Exception|Interrupt)"
+    r"(?:\([\w. ]{1,80}\))?(?:: |$)"
+)
+"""An error that stands below a launcher's without a header: any word may stand there."""
 _LAUNCHER_ERROR = re.compile(
     r"ChildFailedError|CalledProcessError|Process(?:Raised|Exited)Exception|RayTaskError\("
     r"|(?:ActorDied|RayActor)Error|: Caught \w{1,80} in |workers? .{0,60}exit(?:ed)? unexpectedly"
@@ -45,10 +50,12 @@ def iterate_errors(lines: Sequence[LogLine]) -> Iterator[LogLine]:
     too.
     """
     leads: dict[str, str] = {}
+    after_launcher: set[str] = set()
     for line in lines:
         lead, header, _ = line.text.partition(HEADER)
         if header:
             leads[line.writer] = lead
+            after_launcher.discard(line.writer)
             continue
         if line.writer not in leads:
             continue
@@ -59,7 +66,10 @@ def iterate_errors(lines: Sequence[LogLine]) -> Iterator[LogLine]:
             continue
         # The traceback of the process that failed may follow a launcher's error without a header.
         is_of_launcher = is_launcher_error(text)
-        if not is_of_launcher:
+        if is_of_launcher:
+            after_launcher.add(line.writer)
+        else:
             del leads[line.writer]
-        if is_of_launcher or _ERROR.match(text):
+        pattern = _NAMED_ERROR if line.writer in after_launcher else _ERROR
+        if is_of_launcher or pattern.match(text):
             yield LogLine(line.index, line.writer, text)

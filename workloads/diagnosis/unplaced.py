@@ -82,7 +82,7 @@ def diagnose_unplaced(
     counted = nodes and not any(build_pod_view(pod).gpu_memory for pod in pods)
     message = next((each.message for each in refusals if each.message), "") or first.reason
     if cause := diagnose_group_cause(message, first):
-        return cause
+        return add_scaling(cause, events, pods)
     answer = parse_scheduler_answer(message)
     if answer is not None and answer.knows_more:
         return add_scaling(_describe_answer(answer, first), events, pods)

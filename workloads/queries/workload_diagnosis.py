@@ -11,11 +11,11 @@ from projects.durations import describe_duration
 from projects.models import User
 from workloads import data_delivery, logbook
 from workloads.diagnosis import Diagnosis, NodeFault, diagnose_failure, find_clue
-from workloads.diagnosis.container_ends import OUT_OF_MEMORY, find_cluster_end
+from workloads.diagnosis.container_ends import OUT_OF_MEMORY, find_cluster_end, is_by_signal
 from workloads.diagnosis.failing import find_failed_end
 from workloads.kube_objects import DATA_WORKER
 from workloads.models import Log, Pod, RadarFinding, Workload
-from workloads.pod_views import build_pod_view
+from workloads.pod_views import ContainerExit, build_pod_view
 from workloads.queries import waiting
 from workloads.queries.waiting import WAITING_STATUSES
 from workloads.radar import Kind
@@ -101,10 +101,11 @@ def _diagnose_waiting(workload: Workload, user: User) -> WorkloadDiagnosis | Non
     if diagnosis_and_pod is None:
         return None
     diagnosis, pod = diagnosis_and_pod
-    if pod is None or not _may_log_say_why(pod, diagnosis.container):
+    end = None if pod is None else _find_end_of_log(pod, diagnosis.container)
+    if pod is None or end is None:
         return WorkloadDiagnosis(diagnosis, pod)
     tail = _load_tails([pod], diagnosis.container).get(pod.name)
-    clue = find_clue(tail.lines) if tail else None
+    clue = find_clue(tail.lines, by_signal=is_by_signal(end)) if tail else None
     if tail is None or clue is None:
         return WorkloadDiagnosis(diagnosis, pod)
     diagnosis = replace(
@@ -113,20 +114,21 @@ def _diagnose_waiting(workload: Workload, user: User) -> WorkloadDiagnosis | Non
     return WorkloadDiagnosis(diagnosis, pod, tail.log, tail.locate_line(clue.index))
 
 
-def _may_log_say_why(pod: Pod, container: str) -> bool:
-    """Return whether the log of a container that failed may say why its pod waits.
+def _find_end_of_log(pod: Pod, container: str) -> ContainerExit | None:
+    """Return the failed end of a container whose log may say why its pod waits.
 
-    Not where it waits for something else, such as its image, or where the cluster ended it.
+    None where it waits for something else, such as its image, or where the cluster ended it.
     """
     view = build_pod_view(pod.data)
     end = next((end for end in view.ends if end.container == container and end.exit_code), None)
     if end is None or end.reason == OUT_OF_MEMORY:
-        return False
+        return None
     if view.phase == "Failed":
-        return find_cluster_end(view, pod.data) is None
-    return any(
+        return end if find_cluster_end(view, pod.data) is None else None
+    is_restarted = any(
         wait.container == container and wait.reason == "CrashLoopBackOff" for wait in view.waits
     )
+    return end if is_restarted else None
 
 
 def _diagnose_failure(workload: Workload) -> WorkloadDiagnosis | None:
