@@ -67,10 +67,13 @@ def reconnect(
     *,
     way: str = ConnectionWay.KUBECONFIG,
     user: User | None = None,
+    is_edit: bool = True,
 ) -> None:
     """Replace the credentials of the cluster.
 
-    Raises UserError for unusable ones, and NotAllowed for those of the cluster that Muster runs in.
+    Without `is_edit` it is nobody's edit where address and way stay, as when the embedded cluster
+    starts. Raises UserError for unusable ones, and NotAllowed for those of the cluster that Muster
+    runs in.
     """
     if user is not None:
         require_way(cluster, way, user)
@@ -82,8 +85,7 @@ def reconnect(
         {"server": cluster.server, "way": str(cluster.way)},
         {"server": access.server, "way": str(way), "kubeconfig": audit.CHANGED},
     )
-    # The embedded cluster gets credentials at each of its starts: that is nobody's edit.
-    is_edit = user is not None or (access.server, way) != (cluster.server, cluster.way)
+    is_edit = is_edit or (access.server, way) != (cluster.server, cluster.way)
     with transaction.atomic():
         _update_cluster(
             cluster,

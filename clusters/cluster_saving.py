@@ -3,12 +3,12 @@
 import uuid
 
 from django.db import transaction
-from django.shortcuts import get_object_or_404
 
 from clusters import actions
 from clusters.cluster_forms import ClusterChangeForm
 from clusters.models import Cluster
 from console import edit_conflicts
+from console.errors import Clash
 from projects.models import User
 
 
@@ -23,12 +23,16 @@ def save_cluster(
     """Change a cluster as a valid form says: all of it, or nothing.
 
     `edited_version` is the version that the user started from; `is_enabled` of None leaves whether
-    it is used. The caller checks the permission to edit it. Raises Http404, ChangedMeanwhile,
-    NotAllowed, and UserError for what cannot be used.
+    it is used. The caller checks the permission to edit it. Raises ChangedMeanwhile, NotAllowed,
+    and UserError for what cannot be used, or a cluster that was removed.
     """
     with transaction.atomic():
         rows = Cluster.objects.there().defer("kubeconfig").select_for_update(no_key=True)
-        cluster: Cluster = get_object_or_404(rows, pk=pk)
+        cluster: Cluster | None = rows.filter(pk=pk).first()
+        if cluster is None:
+            raise Clash(
+                "The cluster was removed by somebody else meanwhile. To use it again, add it."
+            )
         edit_conflicts.check_version(
             cluster.edit_version, edited_version, f"Cluster {cluster.name}"
         )

@@ -177,10 +177,12 @@ def not_interactive_error(subresource: str) -> ApiError:
     kubectl shows the sentence.
     """
     why = f"localkube runs pods as processes of this machine and does not serve {subresource}"
-    help = "look at the pod's logs, or at its processes on the machine"
+    advice = "look at the pod's logs, or at its processes on the machine"
     if subresource == "portforward":
-        help = "the pod's ports are the machine's own, so connect to 127.0.0.1 and the port itself"
-    return ApiError(404, "NotFound", f"{why}: {help}", {})
+        advice = (
+            "the pod's ports are the machine's own, so connect to 127.0.0.1 and the port itself"
+        )
+    return ApiError(404, "NotFound", f"{why}: {advice}", {})
 
 
 def method_not_allowed_error() -> ApiError:

@@ -5,7 +5,7 @@ address takes the whole of that address, and a small part of the port: so pods w
 addresses stand beside each other, and beside none that takes all of them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from scheduling.state import Number
 
@@ -18,6 +18,9 @@ ADDRESS_PART = 1
 PORT_PREFIX = "host port "
 """With blanks, which no name of a resource has."""
 
+MAX_NAMED_PORTS = 5
+"""Ports that one refusal names: a pod may take thousands."""
+
 NO_FREE_PORTS = "node(s) didn't have free ports for the requested pod ports"
 """The words of Kubernetes' scheduler and kubelets (`plugins/nodeports`)."""
 
@@ -25,6 +28,12 @@ NO_FREE_PORTS = "node(s) didn't have free ports for the requested pod ports"
 def is_host_port(name: str) -> bool:
     """Return whether an amount of this name is of a port, and not of a resource."""
     return name.startswith(PORT_PREFIX)
+
+
+def select_named(short: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+    """Return what is short, each a name and its words, of ports the first few alone."""
+    ports = [each for each in short if is_host_port(each[0])][:MAX_NAMED_PORTS]
+    return [each for each in short if not is_host_port(each[0])] + ports
 
 
 def compute_port_amounts(ports: Iterable[tuple[str, str, int]]) -> dict[str, Number]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from scheduling.amounts import format_amount
 from scheduling.decision import Refusal
 from scheduling.devices import WHOLE_DEVICE
-from scheduling.host_ports import describe_port_shortage, is_host_port
+from scheduling.host_ports import describe_port_shortage, is_host_port, select_named
 from scheduling.node_room import NodeRoom
 from scheduling.refusals import NO_ROOM
 from scheduling.shapes import Demand, ShapeCounts, ShapeTable
@@ -52,11 +52,15 @@ class _NodeShortages:
             for name, amount in demand.plain:
                 wanted[name] = wanted.get(name, 0) + amount * count
         whole_devices = sum(demand.whole * count for demand, count in self.demands)
-        parts = [
-            text
-            for name, amount in sorted(wanted.items())
-            if (text := self._describe_resource(name, amount))
-        ]
+        short = select_named(
+            [
+                (name, text)
+                for name, amount in sorted(wanted.items())
+                if (text := self._describe_resource(name, amount))
+            ]
+        )
+        parts = [text for _, text in short]
+        self.resource_names.update(name for name, _ in short)
         parts += [
             text
             for text in (
@@ -79,7 +83,6 @@ class _NodeShortages:
         if is_host_port(name):
             if wanted <= free:
                 return ""
-            self.resource_names.add(name)
             return f"1 {describe_port_shortage(name, wanted, 1, self.gang_suffix)}"
         capacity = self.node.allocatable.get(name, 0)
         return self._describe_shortage(name, wanted, max(free, 0), capacity)

@@ -1,13 +1,13 @@
 """Why pods found no room: for each short resource what is needed and what there is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduling.amounts import format_amount
 from scheduling.cluster_room import ClusterRoom
 from scheduling.decision import Refusal
 from scheduling.devices import WHOLE_DEVICE
-from scheduling.host_ports import describe_port_shortage, is_host_port
+from scheduling.host_ports import describe_port_shortage, is_host_port, select_named
 from scheduling.node_room import NodeRoom
 from scheduling.node_shortages import CountPlaced, build_node_refusal
 from scheduling.refusals import NO_ROOM
@@ -71,12 +71,16 @@ class ShortageReports:
         survey = self._survey(shape)
         gang_suffix = f" for a gang of {size} pods" if size > 1 else ""
         wanted = self._shapes.sum_demands(counts) | {PODS: size}
-        parts, names = [], set[str]()
+        bound_sums: dict[PodShape, Mapping[str, Number]] = {}
+        short = []
         for name in sorted(wanted):
-            text = self._describe_amount(name, self._find_taking(name, shape, counts), counts)
-            if text:
-                parts.append(text)
-                names.add(name)
+            taking = self._find_taking(name, shape, counts)
+            if taking not in bound_sums:
+                bound_sums[taking] = self._sum_bound(taking, counts)
+            if text := self._describe_amount(name, taking, bound_sums[taking], size):
+                short.append((name, text))
+        named = select_named(short)
+        parts, names = [text for _, text in named], {name for name, _ in named}
         if not parts:
             name = GPU if GPU in wanted else next(iter(sorted(wanted)), PODS)
             names.add(name)
@@ -103,19 +107,23 @@ class ShortageReports:
         shapes = (blocked, *counts)
         return next((shape for shape in shapes if name in self._survey(shape).capacity), blocked)
 
-    def _describe_amount(self, name: str, shape: PodShape, counts: ShapeCounts) -> str:
-        """Describe what is short of one resource on the nodes that accept a shape; "" if nothing.
+    def _sum_bound(self, shape: PodShape, counts: ShapeCounts) -> Mapping[str, Number]:
+        """Return what pods want together that only nodes take which accept a shape, and how many.
 
         Pods that other nodes may take, too, do not count: what they want may be there.
         """
-        survey, size = self._survey(shape), sum(counts.values())
         bound = {
             other: count
             for other, count in counts.items()
             if other is shape or self._is_bound_to(other, shape)
         }
-        pods = sum(bound.values())
-        wanted = pods if name == PODS else self._shapes.sum_demands(bound).get(name, 0)
+        return self._shapes.sum_demands(bound) | {PODS: sum(bound.values())}
+
+    def _describe_amount(
+        self, name: str, shape: PodShape, bound_sum: Mapping[str, Number], size: int
+    ) -> str:
+        """Describe what is short of one resource where a shape is accepted; "" if nothing."""
+        survey, pods, wanted = self._survey(shape), bound_sum[PODS], bound_sum.get(name, 0)
         gang_suffix = ""
         if size > 1:
             part = "" if pods == size else f"{pods} of "

@@ -215,7 +215,7 @@ def pool_edit(request: Request, pk: int) -> HttpResponse:
     access.require(request.user, Verb.EDIT, Entity.NODE_POOLS, cluster_scope(node_pool.cluster_id))
     form = NodePoolForm(request.POST or None, initial=NodePoolForm.values(node_pool), row=node_pool)
 
-    def save(version: int | None) -> str:
+    def save(version: int) -> str:
         node_pools.change(node_pool, form, request.user, version)
         return f"Node pool {node_pool.name} is changed."
 

@@ -59,7 +59,7 @@ def project_edit(request: Request, pk: int) -> HttpResponse:
         row=project,
     )
 
-    def save(version: int | None) -> str:
+    def save(version: int) -> str:
         project_saving.save_project(form, version)
         return f"Project {project.name} is changed; its Queue follows."
 

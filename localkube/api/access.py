@@ -60,6 +60,7 @@ def authenticate(call: ApiCall, token: str) -> None:
 
 
 def is_token(given_token: str, token: str) -> bool:
+    """Return whether a given token is the one of this cluster."""
     # compare_digest takes the same time wherever the tokens differ, so it gives no hint.
     return hmac.compare_digest(given_token.encode(), token.encode())
 

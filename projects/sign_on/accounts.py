@@ -34,7 +34,7 @@ def get_username(claims: dict[str, Any]) -> str:
     """
     names = {"preferred_username": _get_text(claims, "preferred_username")}
     # Where nobody has checked the address, anybody could take the name of its owner.
-    if claims.get("email_verified") not in (False, "false"):
+    if claims.get("email_verified", True) in (True, "true"):
         names["email"] = _get_text(claims, "email")
     for claim in names.values():
         name = _FORBIDDEN_CHARACTERS.sub("-", claim).strip("@.+_-")

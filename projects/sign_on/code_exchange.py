@@ -31,8 +31,8 @@ def exchange_code(description: Mapping[str, Any], fields: Mapping[str, str]) -> 
     for method in methods:
         response = _send_code(description["token_endpoint"], fields, method)
         if response.status_code == 200:
-            return _read_tokens(response)
-        refusal = _describe_refusal(response)
+            return _parse_tokens(response)
+        refusal = _build_refusal(response)
         # Offered are the ways of all clients; ours may be registered for the other one, and a
         # client that is refused has not used up its code.
         if refusal.code not in CLIENT_REFUSALS:
@@ -62,7 +62,7 @@ def _send_code(url: str, fields: Mapping[str, str], method: str) -> requests.Res
     return discovery.send_request("POST", url, _PURPOSE, data=body, auth=auth)
 
 
-def _read_tokens(response: requests.Response) -> dict[str, Any]:
+def _parse_tokens(response: requests.Response) -> dict[str, Any]:
     tokens = discovery.parse_object(response, _PURPOSE)
     if not isinstance(tokens.get("access_token"), str):
         raise ProviderError(f"Asked for {_PURPOSE}, it answered without an access token.")
@@ -70,7 +70,7 @@ def _read_tokens(response: requests.Response) -> dict[str, Any]:
     return {name: tokens.get(name) for name in ("access_token", "id_token")}
 
 
-def _describe_refusal(response: requests.Response) -> ExchangeRefused:
+def _build_refusal(response: requests.Response) -> ExchangeRefused:
     try:
         answer = discovery.parse_object(response, _PURPOSE)
     except ProviderError:

@@ -90,7 +90,8 @@ def _check_client(description: dict[str, Any], callback_url: str) -> Sequence[Tr
 
     Without a step where the answer does not tell what was wrong.
     """
-    words = "It knows this client and its secret"
+    has_secret = bool(settings.OPTIONS.oidc_client_secret)
+    words = "It knows this client and its secret" if has_secret else "It knows this client"
     fields = {"code": UNKNOWN_CODE, "redirect_uri": callback_url, "code_verifier": UNKNOWN_CODE}
     try:
         code_exchange.exchange_code(description, fields)

@@ -251,7 +251,7 @@ def department_edit(request: Request, pk: int) -> HttpResponse:
     access.require(request.user, Verb.EDIT, Entity.DEPARTMENTS, department_scope(pk))
     form = DepartmentForm(request.POST or None, initial=DepartmentForm.values(present), row=present)
 
-    def save(version: int | None) -> str:
+    def save(version: int) -> str:
         changed = departments.change(present, form, request.user, version)
         return f"Department {changed.name} is changed; its Queues follow."
 

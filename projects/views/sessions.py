@@ -29,8 +29,11 @@ def end_others(request: Request) -> HttpResponse:
     """End all of the user's own sessions but the present one."""
     with transaction.atomic():
         ended = sessions.end_all_sessions(request.user, except_key=request.session.session_key)
-        _record_sign_out(request.user, f"Ended other sessions ({ended}).")
-    return redirect_with_message(request, reverse("account"), "Your other sessions are ended.")
+        _record_sign_out(
+            request.user, f"Ended other sessions ({ended}) and the tokens of programs."
+        )
+    text = "Your other sessions are ended, and what programs got by your password or a code."
+    return redirect_with_message(request, reverse("account"), text)
 
 
 @require_POST

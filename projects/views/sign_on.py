@@ -165,7 +165,7 @@ def _handle_callback(request: HttpRequest) -> HttpResponse:
     protocol = ProtocolAdapter(request, provider.PROVIDER_KEY)
     try:
         answer: HttpResponse = CallbackView.adapter_view(protocol)(request)
-        provider_sign_out.store_endpoint(request, protocol.openid_config)
+        provider_sign_out.store_url(request, protocol.openid_config)
     except OAuth2Error as error:
         # Its description cannot be fetched, which allauth asks for before it catches anything.
         get_adapter(request).on_authentication_error(request, None, exception=error)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from clusters import actions, cluster_checks, connections
+from clusters.cluster_forms import ClusterChangeForm
+from clusters.cluster_saving import save_cluster
 from clusters.forms import ProjectForm
 from clusters.models import Cluster
 from console.errors import Clash, UserError
@@ -61,7 +63,12 @@ def test_one_that_was_removed_meanwhile_keeps_no_credentials_and_gets_none(
         rows.update(removed_at="2026-01-01T00:00Z", kubeconfig="")
     else:
         actions.remove(rows.get(), cast.alice, force=True)
+    form = ClusterChangeForm(
+        ClusterChangeForm.values(stale_cluster), is_local=False, stored_way="none"
+    )
+    assert form.is_valid(), form.errors
     late_changes: tuple[Callable[[], object], ...] = (
+        lambda: save_cluster(stale_cluster.pk, form, cast.alice, stale_cluster.edit_version),
         lambda: actions.reconnect(stale_cluster, NOWHERE),
         lambda: actions.rename(stale_cluster, "other"),
         lambda: actions.enable(stale_cluster),

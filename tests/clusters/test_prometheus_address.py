@@ -292,7 +292,8 @@ def test_what_muster_finds_out_takes_nobody_s_form_away(client: Client, cast: Ca
     record_failure(cast.cluster.pk, Unauthorized("Its credentials are refused."))
     record_answer(cast.cluster.pk, "v1.34.2")
     # As the embedded cluster does at each of its starts.
-    actions.reconnect(cast.cluster, NOWHERE.replace("token: none", "token: new"))
+    renewed = NOWHERE.replace("token: none", "token: new")
+    actions.reconnect(cast.cluster, renewed, is_edit=False)
     actions.disable(cast.cluster, user=cast.bob)
     renaming = {"name": "renamed", "way": "stored", "started_from": opened}
     assert client.post(path, renaming).status_code == 302
@@ -328,7 +329,7 @@ def test_credentials_of_another_server_are_not_replaced_unseen(client: Client, c
     path = f"/clusters/{cast.cluster.pk}/edit"
     opened = client.get(path).context["started_from"]
     kubeconfig = NOWHERE.replace("127.0.0.1:1", "moved.example")
-    actions.reconnect(cast.cluster, kubeconfig, user=cast.alice)
+    actions.reconnect(cast.cluster, kubeconfig)
     late = client.post(path, {"name": "here", "way": "stored", "started_from": opened})
     assert late.status_code == 409
     assert "https://moved.example" in late.content.decode()

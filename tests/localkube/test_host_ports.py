@@ -151,6 +151,19 @@ def test_a_port_is_named_beside_what_other_nodes_lack(bench: Bench) -> None:
     assert "1 Insufficient cpu" in message
 
 
+def test_a_refusal_names_few_of_many_ports(bench: Bench) -> None:
+    bench.add_node("second", OFFERED)
+    bench.settle()
+    ports = [{"containerPort": 80, "protocol": "TCP", "hostPort": 9000 + at} for at in range(60)]
+    for name in ("first", "second", "third"):
+        bench.pod(name, containers=[build_container() | {"ports": ports}])
+    bench.settle()
+    (waiting,) = {"first", "second", "third"} - bench.placed()
+    message = bench.condition(waiting)["message"]
+    assert message.count(NO_FREE_PORTS) == 5
+    assert "(TCP/9000)" in message
+
+
 def test_a_pod_of_higher_priority_takes_the_port_of_another(bench: Bench) -> None:
     kai = {"schedulerName": KAI_SCHEDULER}
     submit(bench, "low", PORT, priorityClassName="train", **kai)
@@ -216,6 +229,17 @@ def test_a_pod_that_was_stored_with_a_port_twice_still_gets_its_status() -> None
     containers = [build_container(name, hostPort=8080) for name in ("one", "two")]
     stored = build_pod(containers=containers) | {"status": {"phase": "Pending"}}
     assert find_texts(PODS, stored | {"status": {"phase": "Running"}}, stored) == []
+
+
+def test_a_pod_has_a_bounded_number_of_host_ports() -> None:
+    container = build_container()
+    container["ports"] = [
+        {"containerPort": 80, "protocol": "TCP", "hostPort": 9000 + at} for at in range(500)
+    ]
+    assert find_texts(PODS, build_pod(containers=[container])) == [
+        "spec.containers[0].ports[100].hostPort: Too many: a pod must have at most 100 host ports "
+        "here"
+    ]
 
 
 def test_a_port_on_the_network_of_the_host_is_the_containers_own() -> None:

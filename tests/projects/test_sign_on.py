@@ -214,6 +214,14 @@ def test_a_name_of_other_letters_is_made_one_of_ours_and_none_is_refused(
             "has not verified your email address",
         ),
         (
+            {"email": "boss@example.com", "email_verified": "False"},
+            "has not verified your email address",
+        ),
+        (
+            {"email": "boss@example.com", "email_verified": None},
+            "has not verified your email address",
+        ),
+        (
             {
                 "preferred_username": "Юрий",
                 "email": "boss@example.com",
@@ -270,6 +278,16 @@ def test_who_signs_out_may_sign_out_at_the_provider_too(
     assert "javascript:alert" not in page
     client.post("/sign-in", {"username": "bob", "password": PASSWORD})
     assert client.post("/sign-out").status_code == 302
+
+
+def test_where_no_provider_is_set_any_more_signing_out_leads_to_none(
+    client: Client, cast: Cast, provider: Provider, settings: LazySettings
+) -> None:
+    endpoint = f"{provider.url}/end"
+    provider.change_document = lambda document: document.update(end_session_endpoint=endpoint)
+    sign_on(client)
+    settings.OPTIONS = settings.OPTIONS.model_copy(update={"oidc_issuer": ""})
+    assert client.post("/sign-out").headers["Location"] == "/sign-in"
 
 
 def test_who_is_deactivated_stays_out(client: Client, cast: Cast, provider: Provider) -> None:

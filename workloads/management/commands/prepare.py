@@ -146,7 +146,7 @@ def register_localkube(text: str) -> None:
     if cluster is None:
         cluster = actions.register(LOCALKUBE, text, is_local=True)
     else:
-        actions.reconnect(cluster, text)
+        actions.reconnect(cluster, text, is_edit=False)
     if not Project.objects.exists():
         department, _ = Department.objects.there().get_or_create(name=DEPARTMENT)
         for name in PROJECTS:
