@@ -128,7 +128,7 @@ def test_the_table_shows_what_arenas_top_node_does(client: Client, cast: Cast) -
         "gpu, worker",
         "H200",
         "2 unhealthy",
-        "nvidia.com/gpu=present:NoSchedule",
+        "nvidia.com/gpu=<wbr>present:<wbr>NoSchedule",
         "2 of 110",
     ):
         assert words in text
