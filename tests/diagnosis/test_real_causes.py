@@ -101,7 +101,7 @@ MORE: Sequence[RealCause] = (
     ),
     RealCause(
         "claim that is not there",
-        ["volume", "absent"],
+        ["claim absent", "is not there"],
         volumes=[Claim(path="/d", claim="absent")],
     ),
 )
