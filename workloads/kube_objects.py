@@ -71,6 +71,11 @@ def nested_dict(obj: Object | None, *path: str) -> Object:
     return value if isinstance(value, dict) else {}
 
 
+def get_involved_object(event: Object) -> Object:
+    """Return the reference to what an event of either API is about; {} where there is none."""
+    return nested_dict(event, "involvedObject") or nested_dict(event, "regarding")
+
+
 def dict_or_empty(value: object) -> Object:
     """Return a dict; {} for anything else."""
     return value if isinstance(value, dict) else {}

@@ -3,27 +3,28 @@
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from workloads.kube_objects import Object, clean_text, is_intermediate_job, nested_dict
+from workloads.kube_objects import (
+    Object,
+    clean_text,
+    get_involved_object,
+    is_intermediate_job,
+    nested_dict,
+)
 
 _COMBINED = "(combined from similar events): "
 """How events begin from the eleventh similar one on."""
 
 
-def get_subject(event: Object) -> Object:
-    """Return the reference to what an event is about; {} where there is none."""
-    return nested_dict(event, "involvedObject") or nested_dict(event, "regarding")
-
-
 def filter_events_about(events: Iterable[Object], name: str) -> Sequence[Object]:
     """Return the events about the object of this name."""
-    return [event for event in events if get_subject(event).get("name") == name]
+    return [event for event in events if get_involved_object(event).get("name") == name]
 
 
 def filter_job_events(events: Iterable[Object], job: Object) -> Sequence[Object]:
     """Return the events about a job, and about the batch Jobs that its operator creates."""
     name, job_events = str(nested_dict(job, "metadata").get("name") or ""), []
     for event in events:
-        subject = get_subject(event)
+        subject = get_involved_object(event)
         if subject.get("name") == name or is_intermediate_job(subject, job.get("kind"), name):
             job_events.append(event)
     return job_events

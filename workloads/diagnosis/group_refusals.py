@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from workloads.diagnosis.result import STARTS_BY_ITSELF, Diagnosis, build_sentence
+from workloads.diagnosis.word_forms import LONGEST_DETAIL, WordForm
 from workloads.kube_objects import clean_text
 from workloads.pod_views import PodView
 
-LONGEST_DETAIL = 200
-"""Characters of a scheduler's own words."""
 _OPERATOR_MAKES_PODS = (
     "The training operator makes the others. If this lasts for more than a minute, look into the "
     "event history for what keeps it from that."
@@ -25,18 +23,8 @@ _GANG_COUNTS = (
 """How many pods of a gang there are, and how many it needs: scheduler-plugins and Volcano."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """A form of words of a scheduler, and ours; `words` may name the groups of the pattern."""
-
-    pattern: re.Pattern[str]
-    words: str
-    help: str
-    is_queued: bool = False
-
-
-_CAUSES: Sequence[_Form] = (
-    _Form(
+_CAUSES: Sequence[WordForm] = (
+    WordForm(
         re.compile(
             r"insufficient quotas(?: \[.{0,200}?\])?, quotaName: (?P<name>[^,\s]{1,253})", re.I
         ),
@@ -45,7 +33,7 @@ _CAUSES: Sequence[_Form] = (
         "administrator of the cluster for more.",
         is_queued=True,
     ),
-    _Form(
+    WordForm(
         re.compile(
             r"queue resource quota insufficient(?P<what>: insufficient [\w./-]{1,253}\w"
             r"(?:, insufficient [\w./-]{1,253}\w){0,9})?"
@@ -55,7 +43,7 @@ _CAUSES: Sequence[_Form] = (
         "administrator of the cluster for more.",
         is_queued=True,
     ),
-    _Form(
+    WordForm(
         re.compile(
             r"Max (?P<what>\S{1,253}) resources available in a single node in the "
             r"(?P<pool>\S{1,253}) node-pool is topped at (?P<most>[\d.]{1,20}(?: \w{1,10})?)"
@@ -63,19 +51,19 @@ _CAUSES: Sequence[_Form] = (
         "it asks for more {what} than a node of the node pool {pool} has: the most is {most}",
         "Ask for less for each pod, or for another node pool: as it is, it can never start.",
     ),
-    _Form(
+    WordForm(
         re.compile(
             r"No node in the (?P<pool>\S{1,253}) node-pool has (?P<what>\S{1,253}) resources"
         ),
         "no node of the node pool {pool} has any {what}",
         "Ask for none of it, or for another node pool: as it is, it can never start.",
     ),
-    _Form(
+    WordForm(
         re.compile(r"Requested topology (?P<name>\S{1,253}) does not exist"),
         "the topology {name} that it asks for does not exist",
         "Correct its name, or ask the administrator of the cluster to create it.",
     ),
-    _Form(
+    WordForm(
         re.compile(
             r"topology (?P<name>\S{1,253}), requirement (?P<level>\S{1,253}) couldn't be satisfied"
         ),
@@ -84,31 +72,31 @@ _CAUSES: Sequence[_Form] = (
         "It starts by itself as soon as one has; or ask for the topology as a preference.",
         is_queued=True,
     ),
-    _Form(
+    WordForm(
         re.compile(r"waiting for minCount pods from a gang"),
         "its pods start together, and some of them do not exist yet",
         _OPERATOR_MAKES_PODS,
     ),
-    _Form(
+    WordForm(
         re.compile(r"waiting for pods?'s? (?:workload|pod ?group) \"(?P<name>[^\"]{1,253})\""),
         "the group of its pods, {name}, does not exist yet",
         "Whoever makes its pods makes their group, too. If this lasts for more than a minute, "
         "look into the event history.",
     ),
-    _Form(
+    WordForm(
         re.compile(r"running \w{1,20} plugin \"VolumeBinding\": (?P<why>.{1,400})"),
         "its volume cannot be bound where there is room for it: {why}",
         "The scheduler tries again by itself. If it lasts, ask the administrator whether the "
         "storage's driver works, or use another storage class.",
     ),
-    _Form(
+    WordForm(
         re.compile(r"no nodes available to schedule pods"),
         "the cluster has no nodes",
         "Ask the administrator of the cluster.",
     ),
 )
-_GANGS: Sequence[_Form] = (
-    _Form(
+_GANGS: Sequence[WordForm] = (
+    WordForm(
         re.compile(
             r"tasks in gang unschedulable|pod group is not ready|gets rejected due to|"
             r"rejected due to timeout after waiting"
@@ -117,7 +105,7 @@ _GANGS: Sequence[_Form] = (
         f"{STARTS_BY_ITSELF} Fewer or smaller pods find a place sooner.",
         is_queued=True,
     ),
-    _Form(
+    WordForm(
         re.compile(r"can possibly be assigned to (?P<node>[a-z0-9.-]{1,253})"),
         "its pods start together: there may be a place on {node}, and not yet for all of them",
         f"{STARTS_BY_ITSELF} Fewer or smaller pods find a place sooner.",
@@ -153,12 +141,12 @@ def describe_incomplete_gang(minimum: int, existing: int, pod: PodView) -> Diagn
     )
 
 
-def _match_form(forms: Sequence[_Form], message: str, pod: PodView) -> Diagnosis | None:
+def _match_form(forms: Sequence[WordForm], message: str, pod: PodView) -> Diagnosis | None:
     for form in forms:
         if match := form.pattern.search(message):
             groups = {
                 name: clean_text(value, LONGEST_DETAIL) for name, value in match.groupdict().items()
             }
-            words = build_sentence(form.words.format(**groups))
+            words = build_sentence(form.describe(match, **groups))
             return Diagnosis(words, form.help, pod=pod.name, is_queued=form.is_queued)
     return None

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from workloads.diagnosis.events import find_newest, get_text
 from workloads.diagnosis.result import Diagnosis, build_sentence
-from workloads.kube_objects import KUEUE_QUEUE, Object, clean_text, nested_dict
+from workloads.diagnosis.word_forms import WordForm
+from workloads.kube_objects import KUEUE_QUEUE, Object, clean_text, get_involved_object, nested_dict
 
 WORKLOAD = "Workload"
 """The kind of Kueue's object for a job."""
@@ -35,16 +35,6 @@ _ASK_QUEUE = "Ask the administrator of the cluster about the queue."
 _ASK_CHECK = "Ask the administrator of the cluster about the check."
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """A form of words of Kueue, and ours; `words` may name the groups of the pattern."""
-
-    pattern: re.Pattern[str]
-    words: str
-    help: str
-    is_queued: bool = False
-
-
 _RESOURCE = r"(?P<resource>[A-Za-z0-9./_-]{1,253})"
 _FLAVOR = r"flavor (?P<flavor>[a-z0-9.-]{1,253})"
 _NAME = r"(?P<name>[A-Za-z0-9.-]{1,253})"
@@ -57,7 +47,7 @@ _UNUSED = re.compile(
     rf"insufficient unused quota(?: in cohort)? for {_RESOURCE} in {_FLAVOR}, "
     r"(?P<more>\S{1,20}) more needed"
 )
-_SHORTAGE = _Form(
+_SHORTAGE = WordForm(
     _UNUSED,
     "its queue lacks {shortages}, which other work uses",
     f"{_STARTS_WITH_QUOTA} To start sooner, ask for less or stop another workload.",
@@ -65,27 +55,27 @@ _SHORTAGE = _Form(
 )
 MOST_FLAVORS = 3
 """Flavors that a sentence names."""
-_FORMS: Sequence[_Form] = (
-    _Form(
+_FORMS: Sequence[WordForm] = (
+    WordForm(
         re.compile(r"Pending the preemption of \d{1,6} workload"),
         "other work is asked to give way for it",
         "Nothing needs to be done: others are given time to end.",
         is_queued=True,
     ),
     _SHORTAGE,
-    _Form(
+    WordForm(
         re.compile(rf"borrowing limit for {_RESOURCE} in {_FLAVOR} exceeded"),
         "its queue may borrow no more {resource} of the flavor {flavor}",
         _STARTS_WITH_QUOTA,
         is_queued=True,
     ),
-    _Form(
+    WordForm(
         re.compile(r"doesn't allow to fit|allows to fit only (?P<some>\d+) out of (?P<all>\d+)"),
         "no part of its topology has room for all of its pods",
         "It starts by itself as soon as one has; or ask for the topology as a preference.",
         is_queued=True,
     ),
-    _Form(
+    WordForm(
         re.compile(
             r"Flavor \"(?P<flavor>[^\"]{1,253})\" (?:does not support TopologyAwareScheduling|"
             r"information missing in TAS cache|does not contain the requested level)"
@@ -94,50 +84,50 @@ _FORMS: Sequence[_Form] = (
         "Ask for another topology, or none, or ask the administrator of the cluster which ones "
         "the queue has.",
     ),
-    _Form(
+    WordForm(
         re.compile(r"no topology domains at level: (?P<level>\S{1,253})"),
         "no node of its queue has the level {level} of its topology",
         "Ask for another topology, or none, or ask the administrator of the cluster to label the "
         "nodes.",
     ),
-    _Form(
+    WordForm(
         re.compile(r"Flavor \"(?P<flavor>[^\"]{1,253})\" supports only TopologyAwareScheduling"),
         "the flavor {flavor} of its queue takes only what asks for a topology",
         "Ask for a topology; the administrator of the cluster knows which ones the queue has.",
     ),
     # Of several flavors each has its clause: it can never start only where none of them can
     # take it later.
-    _Form(
+    WordForm(
         _NEVER_FITS,
         "it asks for more {resource} than the flavor {flavor} of its queue can ever have ({most})",
         "Ask for less, or ask an administrator for a larger queue: as it is, it can never start.",
     ),
-    _Form(
+    WordForm(
         re.compile(rf"insufficient quota for {_RESOURCE} in {_FLAVOR}"),
         "it asks for more {resource} than the flavor {flavor} of its queue can ever have",
         "Ask for less, or ask an administrator for a larger queue: as it is, it can never start.",
     ),
-    _Form(
+    WordForm(
         re.compile(rf"untolerated taint .{{0,200}}in {_FLAVOR}"),
         "the nodes of the flavor {flavor} have a taint that it does not tolerate",
         "Add a toleration for it, or ask for another node type.",
     ),
-    _Form(
+    WordForm(
         re.compile(rf"{_FLAVOR} doesn't match (?:with )?node affinity"),
         "the flavor {flavor} of its queue has not the labels that it asks its nodes for",
         "Choose another node type, node selector or node pools, or none.",
     ),
-    _Form(
+    WordForm(
         re.compile(rf"resource {_RESOURCE} unavailable in ClusterQueue"),
         "its queue gives no {resource} at all",
         "Ask for none of it, or ask the administrator to add it to the queue.",
     ),
-    _Form(
+    WordForm(
         re.compile(rf"{_FLAVOR} not found"),
         "the flavor {flavor} of its queue does not exist",
         _ASK_QUEUE,
     ),
-    _Form(
+    WordForm(
         re.compile(
             r"(?:resources? validation failed|LimitRange constraints): (?P<why>.{1,400})",
             re.DOTALL,
@@ -146,40 +136,40 @@ _FORMS: Sequence[_Form] = (
         "Stay within what the namespace allows one pod (LimitRange), and request no more than "
         "the limits of its pods.",
     ),
-    _Form(
+    WordForm(
         re.compile(r"has failed admission checks"),
         "an admission check rejected it",
         _ASK_CHECK,
     ),
-    _Form(
+    WordForm(
         re.compile(r"requires preemption, but it's gated"),
         "it could start in place of other work, and may not take its quota yet",
         _ASK_QUEUE,
     ),
-    _Form(
+    WordForm(
         re.compile(rf"(?P<sort>LocalQueue|ClusterQueue) {_NAME} (?:doesn't exist|not found)"),
         "the {sort} {name} does not exist",
         _ASK_QUEUE,
     ),
-    _Form(
+    WordForm(
         re.compile(
             rf"(?P<sort>LocalQueue|ClusterQueue)(?: {_NAME})? is (?:inactive|stopped|on hold)"
         ),
         "the {sort} {name} is stopped, and admits nothing",
         _ASK_QUEUE,
     ),
-    _Form(
+    WordForm(
         re.compile(r"namespace doesn't match ClusterQueue selector"),
         "its queue takes no work of the project's namespace",
         _ASK_QUEUE,
     ),
-    _Form(
+    WordForm(
         re.compile(r"waiting for all admitted workloads"),
         "Kueue starts one after another, and waits until the pods of those before it are ready",
         "It starts by itself as soon as they are.",
         is_queued=True,
     ),
-    _Form(
+    WordForm(
         re.compile(
             r"no longer fits|skipped|overlapping preemption targets|were prioritized",
         ),
@@ -324,7 +314,7 @@ def _list_evictions(events: Sequence[Object]) -> list[str]:
 
 def _is_from_kueue(event: Object) -> bool:
     """Return whether Kueue wrote an event: other controllers suspend and start jobs, too."""
-    kind = nested_dict(event, "involvedObject").get("kind")
+    kind = get_involved_object(event).get("kind")
     return kind == WORKLOAD or (kind != "Pod" and event.get("reason") == "Started")
 
 
@@ -334,10 +324,8 @@ def _diagnose_pending(lead: str, text: str) -> Diagnosis:
     if not matches:
         return Diagnosis(build_sentence(f"{lead}: {text}"), _ASK_QUEUE)
     form, match = min(matches, key=lambda each: (each[0].is_queued, _FORMS.index(each[0])))
-    groups = {name: value or "" for name, value in match.groupdict().items()}
-    if form is _SHORTAGE:
-        groups["shortages"] = _describe_shortages(match.string)
-    words = form.words.format(**groups)
+    more = {"shortages": _describe_shortages(match.string)} if form is _SHORTAGE else {}
+    words = form.describe(match, **more)
     return Diagnosis(build_sentence(f"{lead}: {words}"), form.help, is_queued=form.is_queued)
 
 
@@ -362,7 +350,7 @@ def _find_useless_flavors(text: str) -> set[str]:
     return {match["flavor"] for match in _NEVER_FITS.finditer(text)}
 
 
-def _match_form(text: str) -> tuple[_Form, re.Match[str]] | None:
+def _match_form(text: str) -> tuple[WordForm, re.Match[str]] | None:
     """Return the form of what a pod set waits for, and its match; None of unknown words.
 
     A flavor that has too little of one resource in all is of no use once it has room for others.

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 from workloads import quantities
 from workloads.diagnosis.container_ends import parse_time
-from workloads.diagnosis.events import describe_since, find_newest, get_subject, get_text, get_time
+from workloads.diagnosis.events import describe_since, find_newest, get_text, get_time
 from workloads.diagnosis.result import Diagnosis, build_sentence
-from workloads.kube_objects import Object, clean_text, nested_dict
+from workloads.diagnosis.word_forms import LONGEST_DETAIL
+from workloads.kube_objects import Object, clean_text, get_involved_object, nested_dict
 
-LONGEST_DETAIL = 200
-"""Characters of an autoscaler's own words."""
 _REASONS = (
     "TriggeredScaleUp",
     "NotTriggerScaleUp",
@@ -45,7 +44,7 @@ def add_scaling(
         [
             each
             for each in events
-            if (name := get_subject(each).get("name")) in made_at
+            if (name := get_involved_object(each).get("name")) in made_at
             and _is_of_autoscaler(each)
             and not _is_before(each, made_at[name])
         ],

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from workloads.diagnosis.events import find_newest, get_text, get_time
 from workloads.diagnosis.result import Diagnosis, build_sentence
-from workloads.kube_objects import Object, nested_dict
+from workloads.diagnosis.word_forms import WordForm
+from workloads.kube_objects import Object, get_involved_object
 from workloads.pod_views import PodView
 
 MOUNT_REASONS = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
@@ -31,19 +31,10 @@ _PREEMPTION = re.compile(r"[\s.,]{0,4}preemption: .*$", re.DOTALL)
 """What a scheduler adds to its reasons, of which it is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _VolumeForm:
-    """A form of words about a volume, and ours; `words` may name the groups of the pattern."""
-
-    pattern: re.Pattern[str]
-    words: str
-    help: str
-
-
 _GENERAL_TEXT = "Unable to attach or mount volumes"
 """How the kubelet says every two minutes that volumes are missing, whatever keeps them away."""
-_MOUNT_FORMS: Sequence[_VolumeForm] = (
-    _VolumeForm(
+_MOUNT_FORMS: Sequence[WordForm] = (
+    WordForm(
         re.compile(
             r"failed to sync (?:secret|configmap) cache|"
             r"object \"[^\"]{1,253}\"/\"[^\"]{1,253}\" not registered",
@@ -54,34 +45,34 @@ _MOUNT_FORMS: Sequence[_VolumeForm] = (
         "administrator whether the node reaches the API server.",
     ),
     # Kubernetes and its administrator make these, not the workload's owner.
-    _VolumeForm(
+    WordForm(
         re.compile(r"(?P<name>kube-root-ca\.crt)\" not found"),
         "{pod} mounts the ConfigMap {name}, which Kubernetes makes in each namespace, and which is "
         "not there",
         "If this lasts, ask the administrator of the cluster whether its controller manager works.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r"failed to fetch token: serviceaccounts \"(?P<name>[^\"]{1,253})\" not found"),
         "{pod} runs as the service account {name}, which is not there",
         "Ask the administrator of the cluster to look at the project's namespace.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r"(?P<sort>secret|configmap) \"(?P<name>[^\"]{1,253})\" not found", re.I),
         "{pod} mounts the {sort} {name}, which is not there",
         "Create it in the project's namespace, or choose another data source.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r"references non-existent (?P<sort>secret|config) key: (?P<name>\S{1,253})"),
         "{pod} mounts the key {name} of a {sort}, and it has no such key",
         "Check the keys of its Secrets and ConfigMaps.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r"multi-attach error for volume \"(?P<name>[^\"]{1,253})\"", re.I),
         "The volume {name} of {pod} is still attached to another node, and may be used on one only",
         "It starts when the pods there have ended; for pods on several nodes choose a claim with "
         "the access mode ReadWriteMany.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(
             r"attach failed for volume \"(?P<name>[^\"]{1,253})\" ?: .{0,400}already (?:being used|"
             r"attached|in use)",
@@ -91,12 +82,12 @@ _MOUNT_FORMS: Sequence[_VolumeForm] = (
         "It starts when what uses it has ended; for pods on several nodes choose a claim with the "
         "access mode ReadWriteMany.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r"persistentvolumeclaim \"(?P<name>[^\"]{1,253})\" not found"),
         "{pod} mounts the claim {name}, which is not there",
         "Create it in the project's namespace, or choose another data source.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(
             r"driver name (?P<name>\S{1,253}) not found in the list of registered CSI|"
             r"CSINode \S{1,253} does not contain driver (?P<other>\S{1,253})"
@@ -104,61 +95,61 @@ _MOUNT_FORMS: Sequence[_VolumeForm] = (
         "The node of {pod} lacks the driver {name}{other} of a volume",
         "Ask the administrator whether the storage's driver runs on that node.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r"/sbin/mount\.<type> helper program|modules loaded\?|unknown filesystem type"),
         "The node of {pod} lacks the program or module that mounts one of its volumes",
         "Ask the administrator of the cluster to install what mounts such volumes on the node, or "
         "choose other nodes.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r"(?:error processing PVC|PVC) \S{1,253}: PVC is not bound"),
         "A claim of {pod} has no volume yet",
         "Look at the claim: its storage class may not make volumes, or its size may be too large.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r"an operation with the given Volume ID .{1,253} already exists", re.I),
         "The storage of a volume of {pod} is still at work on an earlier try",
         "The node tries again by itself. If it lasts, ask the administrator whether the storage's "
         "driver works.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r"failed to resolve server (?P<name>\S{1,253}?):", re.I),
         "The node of {pod} does not find the server {name} of a volume",
         "Check the server's name in the data source; names of services of the cluster are often "
         "not known to its nodes.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r"stale (?:NFS )?file handle", re.I),
         "A volume of {pod} is not what it was: its server has put something else in its place",
         "Ask the administrator of the cluster to mount it anew on the node; what is exported may "
         "have been moved or made anew.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r"access denied|permission denied", re.I),
         "The server of a volume refuses {pod}: access is denied",
         "Check the exported path, and that the node may mount it.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(
             r"no such file or directory|is not a directory|path .{1,253} does not exist", re.I
         ),
         "A volume of {pod} names a path that is not there",
         "Check the path of the data source on the node or on its server.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r"connection refused|no route to host|network is unreachable", re.I),
         "The server of a volume of {pod} does not answer its node",
         "Check the server's name or address in the data source; if it is right, ask the "
         "administrator whether the nodes may reach it.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r"timed out waiting|deadline ?exceeded|connection timed out", re.I),
         "A volume of {pod} does not come: its node waited for it in vain",
         "Ask the administrator whether the storage answers; the node tries again by itself.",
     ),
 )
-_CLAIM_FORMS: Sequence[_VolumeForm] = (
-    _VolumeForm(
+_CLAIM_FORMS: Sequence[WordForm] = (
+    WordForm(
         re.compile(
             r'persistentvolumeclaim "(?P<claim>[^"]{1,253})" bound to non-existent '
             r'persistentvolume "(?P<volume>[^"]{1,253})"'
@@ -166,23 +157,23 @@ _CLAIM_FORMS: Sequence[_VolumeForm] = (
         "{volume}, to which the claim {claim} is bound, is not there any more",
         "Choose another claim, or make it anew: its data was in that volume.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r'persistentvolumeclaim "(?P<claim>[^"]{1,253})" is being deleted'),
         "the claim {claim} is being deleted",
         "Choose another claim, or make it anew when it is gone.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r'persistentvolumeclaim "(?P<claim>[^"]{1,253})" not found'),
         "the claim {claim} is not there",
         "Create it in the project's namespace, or choose another data source.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r"ReadWriteOncePod"),
         "another pod uses its claim, which one pod at a time may use",
         "It starts when that pod ends; for several pods choose a claim with the access mode "
         "ReadWriteMany.",
     ),
-    _VolumeForm(
+    WordForm(
         re.compile(r"unbound immediate PersistentVolumeClaims"),
         "one of its claims has none yet",
         _CLAIM_ADVICE,
@@ -208,7 +199,7 @@ def diagnose_claims(
 def _diagnose_claim_by_message(message: str, pod: str) -> Diagnosis:
     for form in _CLAIM_FORMS:
         if match := form.pattern.search(message):
-            words = form.words.format(**match.groupdict())
+            words = form.describe(match)
             return Diagnosis(build_sentence(f"It waits for a volume: {words}"), form.help, pod=pod)
     words = _PREEMPTION.sub("", message)
     return Diagnosis(build_sentence(f"It waits for a volume: {words}"), _CLAIM_ADVICE, pod=pod)
@@ -216,13 +207,11 @@ def _diagnose_claim_by_message(message: str, pod: str) -> Diagnosis:
 
 def _find_claim_event(events: Sequence[Object]) -> tuple[str, str, str] | None:
     """Return the newest event about a claim that Muster made: claim, reason and text."""
-    of_claims = [
-        each for each in events if nested_dict(each, "involvedObject").get("kind") == CLAIM
-    ]
+    of_claims = [each for each in events if get_involved_object(each).get("kind") == CLAIM]
     newest = find_newest(of_claims, *_CLAIM_REASONS)
     if newest is None:
         return None
-    name = str(nested_dict(newest, "involvedObject").get("name") or "")
+    name = str(get_involved_object(newest).get("name") or "")
     return name, str(newest.get("reason")), get_text(newest)
 
 
@@ -276,9 +265,8 @@ def diagnose_mounts(pod: PodView, pod_events: Sequence[Object]) -> Diagnosis | N
     text = get_text(event)
     for form in _MOUNT_FORMS:
         if match := form.pattern.search(text):
-            groups = {name: value or "" for name, value in match.groupdict().items()}
-            groups["sort"] = _describe_sort(groups.get("sort", ""))
-            words = form.words.format(pod=pod.title, **groups)
+            sort = _describe_sort(match.groupdict().get("sort") or "")
+            words = form.describe(match, pod=pod.title, sort=sort)
             return Diagnosis(build_sentence(words), form.help, pod.name)
     return Diagnosis(
         build_sentence(f"A volume of {pod.title} cannot be mounted: {text}"),

@@ -15,7 +15,14 @@ from clusters.job_kinds import JOBS
 from workloads import disruptions
 from workloads.cluster_texts import strip_names
 from workloads.journal.observed_objects import Observation, parse_pod_group_name, uid_of
-from workloads.kube_objects import Object, clean_text, get_data_job_name, int_or_zero, nested_dict
+from workloads.kube_objects import (
+    Object,
+    clean_text,
+    get_data_job_name,
+    get_involved_object,
+    int_or_zero,
+    nested_dict,
+)
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +140,7 @@ def refine_moment(at: datetime, now: datetime) -> datetime:
 
 
 def _parse_event(event: Object, clock_lead: timedelta) -> ClusterEvent | None:
-    involved = _find_involved_object(event)
+    involved = get_involved_object(event)
     namespace, subject, kind = _read_involved_object(event)
     names = _guess_workload_names(kind, subject)
     uid = uid_of(event)
@@ -178,13 +185,9 @@ def _parse_event(event: Object, clock_lead: timedelta) -> ClusterEvent | None:
     )
 
 
-def _find_involved_object(event: Object) -> Object:
-    return nested_dict(event, "involvedObject") or nested_dict(event, "regarding")
-
-
 def _read_involved_object(event: Object) -> tuple[str, str, str]:
     """Return the namespace, name and kind of the object that an event is about."""
-    involved = _find_involved_object(event)
+    involved = get_involved_object(event)
     namespace, name, kind = (
         clean_text(involved.get(each), 253) for each in ("namespace", "name", "kind")
     )
