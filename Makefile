@@ -1,4 +1,4 @@
-# `make up` runs Muster on this machine; `make test` passes the tests. Both make what they need and need no root.
+# `make up` runs Muster on this machine; `make test` runs the tests. Both make what they need and need no root.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
