@@ -369,6 +369,27 @@ def test_nothing_is_forecast_of_devices_that_are_not_played(cast: Cast) -> None:
         ask_for_workload(workload, cast.bob)
 
 
+def test_nothing_is_forecast_of_pods_on_the_network_of_too_few_nodes(cast: Cast) -> None:
+    add_node(cast, gpus=4)
+    for name, workers in (("two", 1), ("one", 0)):
+        spec = a_spec(cast.team_a, name, workers=workers)
+        security = replace(spec.setup.security, host_network=True)
+        spec = replace(spec, setup=replace(spec.setup, security=security))
+        add_workload(cast.team_a, name, spec=encode_spec(spec))
+    simulator = FixedSimulator(two=starts_in(HOUR), one=starts_in(HOUR))
+    forecast_cluster(cast.cluster, timezone.now(), simulator)
+    outlooks = dict(WorkloadForecast.objects.values_list("workload__name", "outlook"))
+    assert outlooks == {"two": "unknown", "one": "starts"}
+    workload = Workload.objects.select_related("project", "cluster").get(name="two")
+    view = view_forecast(workload, cast.bob)
+    assert view is not None
+    assert view.sentence.startswith("No forecast. On the host's network each of its pods takes")
+    Cluster.objects.update(last_seen_at=timezone.now(), unreachable_since=None)
+    workload = Workload.objects.select_related("project__cluster").get(name="two")
+    with pytest.raises(CannotAsk, match="more pods than there are nodes"):
+        ask_for_workload(workload, cast.bob)
+
+
 def test_too_many_waiting_pods_of_one_project_leave_the_others_their_forecasts(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
