@@ -1,8 +1,16 @@
 """Ports of this machine: open a requested one, or pick a free one."""
 
+import random
 import socket
 
 BACKLOG = 2048
+
+FIRST_PORT, LAST_PORT = 12000, 20000
+"""The range of ports that are picked, without its end.
+
+It is below the embedded cluster's, and below the range from which Linux takes ports for outgoing
+connections (32768 and up): a process that starts again finds its port free.
+"""
 
 
 class AddressTaken(Exception):
@@ -51,15 +59,23 @@ def pick_free_port(preferred: int = 0) -> int:
 
     Raises AddressTaken if there is none.
     """
-    for port in (preferred, 0):
-        with socket.socket() as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                tried.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(tried.getsockname()[1])
-    raise AddressTaken("No port on 127.0.0.1 is free.")
+    # Begin at a random port, so that installations that start at the same time pick others.
+    candidates = random.sample(range(FIRST_PORT, LAST_PORT), LAST_PORT - FIRST_PORT)
+    for port in [preferred, *candidates] if preferred else candidates:
+        if is_port_free(port):
+            return port
+    raise AddressTaken(f"None of the ports {FIRST_PORT} to {LAST_PORT - 1} on 127.0.0.1 is free.")
+
+
+def is_port_free(port: int) -> bool:
+    """Return whether nobody listens on a loopback port, and this user may."""
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def get_local_address(listener_socket: socket.socket) -> tuple[str, int]:

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from tests.cluster import ROOT, LocalKube
 from tests.conformance.api import MERGE, Api, Object
-from tests.examples.processes import free_port
+from tests.free_ports import pick_free_port
 from tests.installation import Installation, eventually
 from tests.rest import Body, Client, Reader, Refused
 
@@ -321,7 +321,7 @@ def train_uninterrupted(steps: int) -> Mapping[int, float]:
     """Return the loss of each step of a training that one rank makes without interruption."""
     command = [sys.executable, str(ROOT / "examples" / "elastic.py"), "--slow", "0"]
     environment = {
-        "PET_RDZV_ENDPOINT": f"127.0.0.1:{free_port()}",
+        "PET_RDZV_ENDPOINT": f"127.0.0.1:{pick_free_port()}",
         "PET_RDZV_CONF": "is_host=1",
         "PET_NNODES": "1",
     }

@@ -25,7 +25,7 @@ from clusters.metrics.figures import Figures, Name, Sweep
 from clusters.metrics.prometheus import Prometheus, PrometheusError
 from clusters.metrics.sign_in import SignIn
 from tests.console_server import BOUND_TO_US
-from tests.examples.processes import free_port
+from tests.free_ports import pick_free_port
 from tests.installation import eventually
 
 DEVICES = (Path(__file__).parent / "data" / "dcgm-exporter.txt").read_text()
@@ -176,7 +176,7 @@ def prometheus_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         ],
     }
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
-    port = free_port()
+    port = pick_free_port()
     command = [
         program,
         f"--config.file={folder / 'prometheus.yml'}",

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from console import ports
 from console.redis_server import RedisServer
+from tests.free_ports import pick_free_port
 from tests.installation import eventually
 
 
 @pytest.fixture
 def redis_url(tmp_path: Path) -> Iterator[str]:
     """A Redis server of this test's own."""
-    server = RedisServer(tmp_path / "redis", ports.pick_free_port(), "of-a-test")
+    server = RedisServer(tmp_path / "redis", pick_free_port(), "of-a-test")
     server.prepare_directory()
     with subprocess.Popen(server.command(), stdout=subprocess.DEVNULL) as process:
         try:

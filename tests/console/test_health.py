@@ -16,10 +16,11 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from console import health, ports
+from console import health
 from console.models import ProcessFigures
 from tests.cluster import ROOT
 from tests.console_server import BOUND_TO_US
+from tests.free_ports import pick_free_port
 from tests.installation import clean_environment, eventually
 
 KEYS = {
@@ -111,7 +112,7 @@ def test_a_database_with_outstanding_migrations_is_not_ready(client: Client) -> 
 
 
 def test_a_web_process_tells_how_its_database_is(tmp_path: Path) -> None:
-    port = ports.pick_free_port()
+    port = pick_free_port()
     environment = clean_environment(
         data_dir=tmp_path, port=port, debug=1, redis_url="redis://127.0.0.1:1/0", **KEYS
     )

@@ -19,10 +19,10 @@ import redis.asyncio
 from kombu import Connection
 from kombu.exceptions import OperationalError
 
-from console import ports
 from console.redis_address import accept_plain_certificates, build_broker_settings
 from console.redis_server import RedisServer
 from tests.clusters.kube.test_plain_certificates import issue_certificates
+from tests.free_ports import pick_free_port
 from tests.installation import eventually
 
 create_context = ssl.create_default_context
@@ -80,7 +80,7 @@ def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def address(tmp_path: Path, authority: Path) -> Iterator[str]:
     """Start a Redis server behind TLS, and return its address."""
-    server = RedisServer(tmp_path / "redis", ports.pick_free_port(), "of-a-test")
+    server = RedisServer(tmp_path / "redis", pick_free_port(), "of-a-test")
     server.prepare_directory()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "server.pem")

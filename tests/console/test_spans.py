@@ -15,12 +15,13 @@ from clusters.kube.access import ClusterAccess
 from clusters.kube.client import Client, describe_path
 from clusters.kube.errors import Unavailable
 from clusters.kube.resources import PODS
-from console import ports, processes, spans
+from console import processes, spans
 from console.celery import app, step
 from console.metrics.requests import ROUTE_KEY, measure_requests
 from console.options import Options
 from console.spans import tracing
 from tests.cluster import ROOT
+from tests.free_ports import pick_free_port
 
 pytest.importorskip("opentelemetry.sdk", reason="requirements-otel.txt is not installed")
 
@@ -149,7 +150,7 @@ def test_a_step_that_is_run_is_a_span(exporter: InMemorySpanExporter, db: None) 
 def test_a_call_of_a_cluster_is_a_span_without_names_and_texts(
     exporter: InMemorySpanExporter,
 ) -> None:
-    port = ports.pick_free_port()
+    port = pick_free_port()
     access = ClusterAccess(server=f"http://127.0.0.1:{port}")
     with Client(access) as client, pytest.raises(Unavailable):
         calls.get(client, PODS, "train-of-alice-0", namespace="muster-team-a")
@@ -181,7 +182,7 @@ def test_a_path_is_described_without_names(path: str, kind: str) -> None:
 
 
 def test_a_collector_that_is_away_holds_up_nobody() -> None:
-    port = ports.pick_free_port()
+    port = pick_free_port()
     tracing.use_export(build_export("test", f"http://127.0.0.1:{port}"))
     with tracing.open_span("lost", {}):
         pass

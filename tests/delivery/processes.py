@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from tests.cluster import ROOT
-from tests.examples.processes import free_port
+from tests.free_ports import pick_free_port
 
 KEY = "5e" * 32
 PATIENCE = 360.0
@@ -169,7 +169,7 @@ class Workload:
     def __post_init__(self) -> None:
         self._path = self.folder / "train.py"
         self._path.write_text(self.script)
-        self.ports = [free_port() for _ in range(self.workers)]
+        self.ports = [pick_free_port() for _ in range(self.workers)]
         self._scripts: list[Script] = []
         (self.folder / "spill").mkdir(exist_ok=True)
 

@@ -14,7 +14,7 @@ from muster_delivery.settings import RANK, DeliverySettings
 from muster_delivery.sources import LoaderOptions, build_source
 from muster_delivery.wire import encode
 from tests.delivery.transport_stage import KEY
-from tests.examples.processes import free_port
+from tests.free_ports import pick_free_port
 
 ITEMS = list(range(100))
 
@@ -33,7 +33,7 @@ class Stage:
             return take(fetcher, 0)
 
         monkeypatch.setattr(Fetcher, "take", take_at_once)
-        settings = DeliverySettings(RANK, (("127.0.0.1", free_port()),), KEY)
+        settings = DeliverySettings(RANK, (("127.0.0.1", pick_free_port()),), KEY)
         self.loader = DeliveredLoader(ITEMS, build_source(ITEMS, LoaderOptions()), settings)
         self._batches = iter(self.loader)
 

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 import pytest
 from cryptography.fernet import Fernet
 
-from console import ports, redis_server
+from console import redis_server
 from tests.deploy import confined
 from tests.deploy.image import Image
+from tests.free_ports import pick_free_port
 
 pytestmark = [
     pytest.mark.skipif(not confined.is_supported(), reason="this kernel has no Landlock"),
@@ -74,7 +75,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Redis of its own."""
     server = redis_server.RedisServer(
-        tmp_path_factory.mktemp("redis"), ports.pick_free_port(0), secrets.token_hex(8)
+        tmp_path_factory.mktemp("redis"), pick_free_port(), secrets.token_hex(8)
     )
     server.prepare_directory()
     with subprocess.Popen(server.command(), stdout=subprocess.DEVNULL) as process:

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from tests.free_ports import pick_free_port
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 BASE_ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": "1"}
@@ -83,12 +84,6 @@ def wait_until(condition: Callable[[], Any], within: float, explain: Callable[[]
     return result
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
 class Launcher:
     """Starts programs and ends those that are left."""
 
@@ -120,7 +115,7 @@ class Launcher:
         return self.start([python, *flags, str(EXAMPLES / program), *arguments], group | env)
 
     def group(self, world: int, program: str, *arguments: str, **options: Any) -> list[Process]:
-        port = free_port()
+        port = pick_free_port()
         return [
             self.rank(rank, world, port, program, *arguments, **options) for rank in range(world)
         ]

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.examples.processes import Launcher, free_port
+from tests.examples.processes import Launcher
+from tests.free_ports import pick_free_port
 
 PROGRAM = "allreduce.py"
 
@@ -30,7 +31,7 @@ def test_the_same_group_trains_to_the_same_digest_again(launcher: Launcher) -> N
 
 
 def test_without_a_launcher_it_trains_alone(launcher: Launcher) -> None:
-    alone = launcher.rank(0, 1, free_port(), PROGRAM, "--epochs", "3")
+    alone = launcher.rank(0, 1, pick_free_port(), PROGRAM, "--epochs", "3")
     assert alone.wait() == 0
     assert list(alone.losses()) == [1, 2, 3]
 
@@ -62,7 +63,7 @@ def test_sigterm_ends_a_rank_at_once(launcher: Launcher) -> None:
 
 
 def test_workers_wait_for_a_hub_that_comes_late(launcher: Launcher) -> None:
-    port = free_port()
+    port = pick_free_port()
     worker = launcher.rank(1, 2, port, PROGRAM, "--steps", "2")
     worker.awaited("rank 1 of 2")
     hub = launcher.rank(0, 2, port, PROGRAM, "--steps", "2")
@@ -70,7 +71,7 @@ def test_workers_wait_for_a_hub_that_comes_late(launcher: Launcher) -> None:
 
 
 def test_strangers_at_the_door_do_not_disturb_the_group(launcher: Launcher) -> None:
-    port = free_port()
+    port = pick_free_port()
     hub = launcher.rank(0, 2, port, PROGRAM, "--steps", "2")
     for greeting in (
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -92,7 +93,7 @@ def test_strangers_at_the_door_do_not_disturb_the_group(launcher: Launcher) -> N
 
 
 def test_ranks_with_different_arguments_do_not_train_together(launcher: Launcher) -> None:
-    port = free_port()
+    port = pick_free_port()
     launcher.rank(1, 2, port, PROGRAM, "--steps", "3")
     hub = launcher.rank(0, 2, port, PROGRAM, "--steps", "4")
     assert hub.wait() == 1
@@ -111,7 +112,7 @@ def test_ranks_with_different_arguments_do_not_train_together(launcher: Launcher
 def test_wrong_variables_are_said_in_one_line(
     launcher: Launcher, env: dict[str, Any], part: str
 ) -> None:
-    rank = launcher.rank(0, 2, free_port(), PROGRAM, **env)
+    rank = launcher.rank(0, 2, pick_free_port(), PROGRAM, **env)
     assert rank.wait() == 2
     assert part in rank.log
     assert rank.log.count("\n") == 1
@@ -121,6 +122,6 @@ def test_wrong_variables_are_said_in_one_line(
     "arguments", [["--steps", "0"], ["--lr", "nan"], ["--slow", "-1"], ["--what"]]
 )
 def test_wrong_arguments_are_refused(launcher: Launcher, arguments: list[str]) -> None:
-    rank = launcher.rank(0, 1, free_port(), PROGRAM, *arguments)
+    rank = launcher.rank(0, 1, pick_free_port(), PROGRAM, *arguments)
     assert rank.wait() == 2
     assert "usage:" in rank.log

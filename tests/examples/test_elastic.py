@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.processes import EXAMPLES, Launcher, Process, free_port, wait_until
+from tests.examples.processes import EXAMPLES, Launcher, Process, wait_until
+from tests.free_ports import pick_free_port
 from tests.torch import TORCH, needs_torch
 
 STEPS = 60
@@ -23,7 +24,7 @@ class Group:
     """Ranks that meet at one port, the first of them beside the hub."""
 
     def __init__(self, launcher: Launcher, nodes: str = "1:4", *more: str, **env: str) -> None:
-        self.launcher, self.port, self.nodes = launcher, free_port(), nodes
+        self.launcher, self.port, self.nodes = launcher, pick_free_port(), nodes
         self.arguments = ("--steps", str(STEPS), "--checkpoint-every", "5", *more)
         self.env = env
 
@@ -246,7 +247,7 @@ def test_under_torchrun_it_trains_the_same(
         "PET_NNODES": "1",
         "PET_NPROC_PER_NODE": "2",
         "PET_RDZV_BACKEND": "c10d",
-        "PET_RDZV_ENDPOINT": f"127.0.0.1:{free_port()}",
+        "PET_RDZV_ENDPOINT": f"127.0.0.1:{pick_free_port()}",
         "GLOO_SOCKET_IFNAME": "lo",
         "OMP_NUM_THREADS": "1",
     }

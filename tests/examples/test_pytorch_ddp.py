@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.processes import EXAMPLES, Launcher, Process, free_port
+from tests.examples.processes import EXAMPLES, Launcher, Process
+from tests.free_ports import pick_free_port
 from tests.torch import TORCH, needs_torch
 
 PROGRAM = "pytorch_ddp.py"
@@ -124,7 +125,7 @@ def test_an_elastic_group_loses_a_member_gets_another_and_finishes(
         "5",
     ]
     straight = launcher.group(1, PROGRAM, "--steps", "40", python=TORCH)[0]
-    port = free_port()
+    port = pick_free_port()
     first = elastic_agent(launcher, port, *arguments, host=True)
     lost = elastic_agent(launcher, port, *arguments)
     first.awaited(r"^step 7 ", within=360)

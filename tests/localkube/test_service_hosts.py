@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from localkube.kubelet import service_hosts
 from localkube.metadata import Object
 from localkube.resources import SERVICES
-from tests.examples.processes import free_port
+from tests.free_ports import pick_free_port
 from tests.localkube.kubelets import TEAM, machine, pod, shell
 
 pytestmark = pytest.mark.anyio
@@ -97,7 +97,7 @@ for entry in os.environ["HOSTS"].split(","):
 async def test_two_pods_listen_on_one_port_and_a_third_reaches_each_by_its_name(
     tmp_path: Path,
 ) -> None:
-    port = free_port()
+    port = pick_free_port()
     hosts = f"t-data-0.t-data:{port},t-data-1.t-data:{port}"
     async with machine(tmp_path / "data") as node:
         node.objects.create(
