@@ -1,12 +1,14 @@
 """Whose turn it is: a heap of candidates for each queue, and the tree that chooses among them."""
 
 import heapq
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from scheduling.amounts import max_amounts
 from scheduling.gangs import Candidate
 from scheduling.queues import Queues, Shares, Turn
-from scheduling.state import Amounts, Number, Queue
+from scheduling.state import Amounts, Queue
 
 SumCharges = Callable[[Candidate], Amounts]
 
@@ -17,7 +19,16 @@ class Entry(NamedTuple):
     order: tuple[int, int, float, int, str]
     candidate: Candidate
     charges: Amounts
-    """What its queue would be charged for it."""
+    """What its queue would be charged for it, or for more, where refused ones ahead of it are left
+    out: the turn of its queue comes by that."""
+    created_at: float
+    """How old it is, or who of these is youngest: of queues whose turn it is equally the older goes
+    first."""
+
+
+def build_entry(candidate: Candidate, charges: Amounts) -> Entry:
+    """Return a candidate with what its queue would be charged for it."""
+    return Entry(candidate.order, candidate, charges, candidate.gang.created_at)
 
 
 class QueueTurns:
@@ -53,19 +64,15 @@ class QueueTurns:
         self._refresh_all()
 
     def drop_refused(self, kept_keys: Collection[str]) -> None:
-        """Drop those who are refused whatever comes, and decide nobody's turn.
+        """Drop those who are refused whatever comes.
 
-        `kept_keys` are the keys of the gangs of all others.
+        `kept_keys` are the keys of the gangs of all others, whose turns come as they would.
         """
-        for leaf, heap in self._heaps.items():
-            if not heap:
-                continue
-            first = heap[0]
+        for heap in self._heaps.values():
             entries = {entry.candidate.gang.key: entry for entry in sorted(heap)}
-            heap[:] = list_deciding(entries.values(), kept_keys)
-            heapq.heapify(heap)
-            if not heap or heap[0] is not first:
-                self.refresh(leaf)
+            # In order, they are a heap.
+            heap[:] = merge_refused((entry, key in kept_keys) for key, entry in entries.items())
+        self._refresh_all()
 
     def push(self, candidate: Candidate) -> None:
         heap = self._heaps.setdefault(candidate.gang.queue, [])
@@ -85,7 +92,7 @@ class QueueTurns:
         is equally the older goes first. Else None, and `refresh` must follow.
         """
         heap = self._heaps[refused.gang.queue]
-        if not heap or heap[0].candidate.gang.created_at > refused.gang.created_at:
+        if not heap or heap[0].created_at > refused.gang.created_at:
             return None
         most = self._sum_charges(refused)
         if _is_covered(heap[0].charges, most):
@@ -109,7 +116,7 @@ class QueueTurns:
         self._refresh_root()
 
     def _build_entry(self, candidate: Candidate) -> Entry:
-        return Entry(candidate.order, candidate, self._sum_charges(candidate))
+        return build_entry(candidate, self._sum_charges(candidate))
 
     def _refresh_queue(self, queue: Queue) -> None:
         """Compute the key of a queue again, of whose children all have theirs."""
@@ -120,8 +127,8 @@ class QueueTurns:
             siblings.pop(name, None)
             self._firsts.pop(name, None)
             return
-        _, candidate, charges = self._heaps[first][0]
-        siblings[name] = self._find_turn(queue, charges), candidate.gang.created_at, name
+        _, _, charges, created_at = self._heaps[first][0]
+        siblings[name] = self._find_turn(queue, charges), created_at, name
         self._firsts[name] = first
 
     def _find_turn(self, queue: Queue, charges: Amounts) -> Turn:
@@ -150,35 +157,28 @@ class QueueTurns:
         return self._firsts[min(keys.values())[-1]] if keys else None
 
 
-def list_deciding(entries: Iterable[Entry], kept_keys: Collection[str]) -> Iterator[Entry]:
-    """Yield those of a queue who decide whose turn it is, of all in their order.
+def merge_refused(entries: Iterable[tuple[Entry, bool]]) -> Iterator[Entry]:
+    """Yield those of a queue that are kept, of all in their order, with what others want.
 
-    These are those whose gangs are kept, and of others who want more than anybody before them: a
-    queue's turn comes by what its first candidate wants, and among equals by its age. Whoever wants
-    less than one who was refused is refused right after it. Of those the youngest before each who
-    is kept stays, and the youngest who wants as much; now and then an age that would have decided
-    is lost all the same, where queues are equal in all else.
+    Each comes with whether it is kept; the others are refused. A queue's turn comes by what its
+    first candidate wants, and among equals by its age, so nobody's comes before those ahead have
+    had theirs. Who is kept gets the turn of who wants most of these, and where one wants more of
+    this and another more of that, of who would want both. The turn that those behind the last who
+    is kept would give to the queues above is lost.
     """
-    most: dict[str, Number] = {}
-    youngest: Entry | None = None
-    youngest_of_most: Entry | None = None
-    for entry in entries:
-        charges = entry.charges
-        if entry.candidate.gang.key in kept_keys:
-            if youngest_of_most is not None:
-                yield youngest_of_most
-            if youngest is not None and youngest is not youngest_of_most:
-                yield youngest
-            most, youngest, youngest_of_most = {}, None, None
-        elif _is_covered(charges, most):
-            if _is_younger(entry, youngest):
-                youngest = entry
-            if charges == most and _is_younger(entry, youngest_of_most):
-                youngest_of_most = entry
-            continue
-        else:
-            most |= {name: amount for name, amount in charges.items() if amount > most.get(name, 0)}
-        yield entry
+    most: Amounts = {}
+    youngest = -math.inf
+    for entry, is_kept in entries:
+        order, candidate, charges, created_at = entry
+        if not most or not _is_covered(charges, most):
+            most = max_amounts(most, charges) if most else charges
+            youngest = created_at
+        elif created_at > youngest and charges == most:
+            youngest = created_at
+        if is_kept:
+            is_alone = charges is most and created_at == youngest
+            yield entry if is_alone else Entry(order, candidate, most, youngest)
+            most, youngest = {}, -math.inf
 
 
 def _is_covered(charges: Amounts, most: Amounts) -> bool:
@@ -187,7 +187,3 @@ def _is_covered(charges: Amounts, most: Amounts) -> bool:
         if amount > most.get(name, 0):
             return False
     return True
-
-
-def _is_younger(entry: Entry, other: Entry | None) -> bool:
-    return other is None or entry.candidate.gang.created_at > other.candidate.gang.created_at

@@ -1,8 +1,8 @@
 """A scheduling pass over lines of equal gangs, whose places are taken at once.
 
 The rules are those of `scheduling`. What is left out: why something is refused, and, where many
-wait, the turns of those who get nothing and decide nobody's turn. Those who give way leave at once,
-and the room that others wait for is theirs at the same moment.
+wait, the turns of those who get nothing. Those who give way leave at once, and the room that others
+wait for is theirs at the same moment.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from scheduling.decision import Action, Refusal
 from scheduling.gangs import SURPLUS_PODS, Candidate, GangBook
 from scheduling.giving_way import ACTIONS, GivingWay
 from scheduling.node_shortages import CountPlaced
-from scheduling.queue_turns import Entry, QueueTurns, list_deciding
+from scheduling.queue_turns import Entry, QueueTurns, merge_refused
 from scheduling.queues import Queues
 from scheduling.reclaim_rules import ReclaimRules
 from scheduling.refusals import NO_ROOM
@@ -226,10 +226,11 @@ class LinePass(SchedulingPass):
 
     def _count_seekers(self, queues: Iterable[tuple[str, Sequence[Head]]]) -> None:
         """Count the heads for whom there may be room."""
-        for name, _ in queues:
-            for demands, count in self._lines.count_demands(name).items():
-                if self._seekers.may_fit(demands):
-                    self._seekers.add(demands, count)
+        fitting = set(filter(self._seekers.may_fit, self._lines.list_demands()))
+        for name, _ in queues if fitting else ():
+            counts = self._lines.count_demands(name)
+            for demands in fitting & counts.keys():
+                self._seekers.add(demands, counts[demands])
 
     def _list_entries(
         self,
@@ -240,25 +241,21 @@ class LinePass(SchedulingPass):
         wanted = self._seekers.counts
         if self._plan.is_thorough:
             return [(name, list(list_entries(heads))) for name, heads in queues]
-        kept_keys: dict[str, set[str]] = {}
         taking_queues = {line.queue for line in takers.values()}
-        for name, heads in queues:
-            demands = self._lines.count_demands(name)
-            if name in taking_queues or not wanted.keys().isdisjoint(demands):
-                kept_keys[name] = {
-                    entry.candidate.gang.key
-                    for entry, line in heads
-                    if line.demands in wanted or entry.candidate.gang.key in takers
-                }
-        if len(kept_keys) < 2:
-            # Nobody else's turn matters.
-            queues = [(name, heads) for name, heads in queues if name in kept_keys]
         return [
-            (name, list(list_deciding(list_entries(heads), kept_keys[name])))
-            if name in kept_keys
-            else (name, self._lines.list_deciding(name))
+            (name, list(merge_refused(self._list_tried(heads, takers))))
             for name, heads in queues
+            if name in taking_queues
+            or not wanted.keys().isdisjoint(self._lines.count_demands(name))
         ]
+
+    def _list_tried(
+        self, heads: Sequence[Head], takers: Mapping[str, Line]
+    ) -> Iterator[tuple[Entry, bool]]:
+        """Yield heads with whether there may be room for them, or others may give way to them."""
+        wanted = self._seekers.counts
+        for entry, line in heads:
+            yield entry, line.demands in wanted or entry.candidate.gang.key in takers
 
     def _list_queues(self) -> Iterator[tuple[str, Sequence[Head]]]:
         return self._lines.list_queues(self._find_usable, self.state.shapes)

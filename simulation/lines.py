@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from scheduling.gangs import Candidate, GangBook
-from scheduling.queue_turns import Entry, list_deciding
+from scheduling.queue_turns import Entry, build_entry
 from scheduling.shapes import ShapeCounts, ShapeTable, count_shapes
 from scheduling.state import PodShape, Preemptibility
 
@@ -60,20 +60,18 @@ Head = tuple[Entry, Line]
 class QueueLines:
     """The lines of one queue."""
 
-    __slots__ = ("deciding", "demand_counts", "heads", "lines")
+    __slots__ = ("demand_counts", "heads", "lines")
 
     def __init__(self) -> None:
         self.lines: dict[LineKey, Line] = {}
         self.heads: Sequence[Head] | None = None
         """The heads that can be tried, in order; None when they have to be found anew."""
-        self.deciding: Sequence[Entry] | None = None
-        """Those of them who decide whose turn it is, where all are refused."""
         self.demand_counts: Mapping[Demands, int] | None = None
         """How many of the heads want the same."""
 
     def forget_heads(self) -> None:
         """Note that a line has changed."""
-        self.heads = self.deciding = self.demand_counts = None
+        self.heads = self.demand_counts = None
 
 
 class Lines:
@@ -119,19 +117,16 @@ class Lines:
             if queue.heads:
                 yield name, queue.heads
 
-    def list_deciding(self, name: str) -> Sequence[Entry]:
-        """Return who decides when the turn of a queue comes, of which all are refused."""
-        queue = self._queues[name]
-        if queue.deciding is None:
-            queue.deciding = list(list_deciding(list_entries(queue.heads or ()), ()))
-        return queue.deciding
-
     def count_demands(self, name: str) -> Mapping[Demands, int]:
         """Return how many heads of a queue want the same."""
         queue = self._queues[name]
         if queue.demand_counts is None:
             queue.demand_counts = Counter(line.demands for _, line in queue.heads or ())
         return queue.demand_counts
+
+    def list_demands(self) -> Iterable[Demands]:
+        """Return everything that heads want or have wanted."""
+        return self._demands.values()
 
     def find_head_demands(self, gang: GangBook) -> Demands | None:
         """Return what a gang wants, None where it is not the head of its line."""
@@ -160,7 +155,7 @@ class Lines:
             if candidate is not None:
                 line.demands = self.find_demands(candidate)
                 charges = shapes.sum_charges(candidate.pod_sets[0].counts)
-                entry = line.entry = Entry(candidate.order, candidate, charges)
+                entry = line.entry = build_entry(candidate, charges)
         return entry
 
     def find_demands(self, candidate: Candidate) -> Demands:

@@ -1,4 +1,4 @@
-"""Whose turn it is among those who are all refused, with and without those who decide no turn."""
+"""Whose turn it is among those who are all refused, with and without those who are dropped."""
 
 from collections.abc import Collection, Sequence
 from random import Random
@@ -94,5 +94,5 @@ def test_who_is_dropped_hardly_ever_changes_a_turn_of_others() -> None:
         assert len(fewer) == len(set(fewer))
         if [key for key in fewer if key in kept] != [key for key in turns if key in kept]:
             changed.append(seed)
-    # Where queues are equal in all but the ages of what waits, one of these may be lost.
-    assert len(changed) <= SEEDS / 100, changed
+    # A department's turn may come by what one wants who is dropped, behind the last of a project.
+    assert len(changed) <= SEEDS / 40, changed
