@@ -156,7 +156,7 @@ BY_END: Sequence[InjectedCause] = (
     _end(
         "node that has no room any more",
         1,
-        "the cluster ended it (OutOfcpu): Pod was rejected: Node didn't have enough resource: cpu",
+        "its node rejected it (OutOfcpu): the node had too few CPU cores left",
         "node",
         "Run it again",
         reason="OutOfcpu",
@@ -165,8 +165,8 @@ BY_END: Sequence[InjectedCause] = (
     _end(
         "node that does not match any more",
         1,
-        "the cluster ended it (NodeAffinity): Pod was rejected: Predicate NodeAffinity failed: "
-        "node(s) didn't match Pod's node affinity/selector",
+        "its node rejected it (NodeAffinity): the node does not have the labels that its node "
+        "selector or node affinity asks for",
         "node",
         "the node no longer fits",
         reason="NodeAffinity",
@@ -267,10 +267,9 @@ BY_END: Sequence[InjectedCause] = (
     _end(
         "devices that are not healthy",
         1,
-        "the cluster ended it (UnexpectedAdmissionError): Allocate failed due to no healthy "
-        "devices present",
+        "its node rejected it (UnexpectedAdmissionError): the devices of the node are not healthy",
         "node",
-        "tell the administrator of the cluster about the node",
+        "Run it again without that node",
         reason="UnexpectedAdmissionError",
         message="Allocate failed due to no healthy devices present",
     ),

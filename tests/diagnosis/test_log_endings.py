@@ -326,6 +326,106 @@ ENDINGS: Sequence[LogEnding] = (
         "killed",
     ),
     LogEnding(
+        "an error whose message begins in the next line",
+        [
+            HEADER,
+            FRAME,
+            "xgboost.core.XGBoostError: [10:00:00] /workspace/src/collective/result.cc:78: ",
+            "- [tracker.cc:286|10:00:00]: Failed to accept connection.",
+            "- [socket.h:89|10:00:00]: Failed to connect. system error:Connection refused",
+        ],
+        "- [socket.h:89|10:00:00]",
+        "lost-peers",
+    ),
+    LogEnding(
+        "an error whose message has no sign",
+        [HEADER, FRAME, "ValueError: The columns do not match:", "  - labels", *LAUNCHER],
+        "ValueError: The columns",
+    ),
+    LogEnding(
+        "a traceback below an error that ends with a colon",
+        [HEADER, FRAME, "ValueError: Bad field:", HEADER, FRAME, LOST],
+        "ValueError: Bad field:",
+    ),
+    LogEnding(
+        "an error that says that the errors above say why",
+        [
+            "E1120 10:00:00.1 77 cuda_dnn.cc:535] failed: CUDNN_STATUS_NOT_INITIALIZED",
+            HEADER,
+            FRAME,
+            "jaxlib.xla_extension.XlaRuntimeError: FAILED_PRECONDITION: Look at the errors above "
+            "for more details.",
+        ],
+        "E1120 10:00:00.1 77",
+        "gpu-unusable",
+    ),
+    LogEnding(
+        "an error of ranks around that of one",
+        [
+            HEADER,
+            FRAME,
+            "torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:"
+            "dict_keys([0, 1])",
+            f"{HEADER}: (RANK 0)",
+            FRAME,
+            "RuntimeError: Missing key in checkpoint state_dict: optimizer.state.",
+        ],
+        "RuntimeError: Missing key",
+        "checkpoint",
+    ),
+    LogEnding(
+        "what Open MPI says between two rules",
+        [
+            "loading data",
+            "-" * 74,
+            "There are not enough slots available in the system to satisfy the 16",
+            "slots that were requested by the application:",
+            "",
+            "  python",
+            "",
+            "Either request fewer slots for your application, or make more slots",
+            "available for use.",
+            "-" * 74,
+        ],
+        "There are not enough slots",
+    ),
+    LogEnding(
+        "rules of a table",
+        ["-" * 74, "Settings", "-" * 74, "row 1", "row 2"],
+        "row 2",
+    ),
+    LogEnding(
+        "a code in a setting, and the error after it",
+        ["config: code -4 maps to other", "ERROR: the split is empty"],
+        "ERROR: the split",
+    ),
+    LogEnding(
+        "a timeout that is configured, and the error after it",
+        ["NCCL timeout: 1800 seconds, watchdog on", "ERROR: the split is empty"],
+        "ERROR: the split",
+    ),
+    LogEnding(
+        "a process that was lost and started again",
+        ["worker 3 exited with code -9, restarting it", "ERROR: the split is empty"],
+        "ERROR: the split",
+    ),
+    LogEnding(
+        "the code of a wrapper beside what its program says",
+        ["return code: -9", "OSError: [Errno 28] No space left on device"],
+        "OSError: [Errno 28]",
+        "disk-full",
+    ),
+    LogEnding(
+        "the dump of the watchdog",
+        [
+            "[F1120 ProcessGroupNCCL.cpp:1557] [PG ID 0 Rank 7] Terminating the process after "
+            "attempting to dump debug info, due to collective timeout or exception.",
+            "Fatal Python error: Aborted",
+        ],
+        "[F1120 ProcessGroupNCCL.cpp:1557]",
+        "lost-peers",
+    ),
+    LogEnding(
         "an error's word in a warning",
         ["10:00:00 WARN Retried: IOException", "10:00:01 ERROR Training Task Failed"],
         "10:00:01 ERROR Training Task Failed",

@@ -180,10 +180,73 @@ def test_devices_that_others_hold_are_freed_when_these_end() -> None:
         ),
         (
             'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded',
-            "Its volume cannot be bound where there is room for it: binding volumes: context "
-            "deadline exceeded.",
+            "Its storage did not make or bind its volume in the time that the scheduler waits.",
             "the storage's driver",
             False,
+        ),
+        (
+            'running PreBind plugin "VolumeBinding": binding volumes: pv "pv1" node affinity '
+            'doesn\'t match node "n1": no matching NodeSelectorTerms',
+            "Its volume pv1 cannot be reached from the nodes that have room for it.",
+            "nodes in the volume's zone",
+            False,
+        ),
+        (
+            'running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC '
+            '"data"',
+            "The volume of its claim data could not be made.",
+            "another storage class or size",
+            False,
+        ),
+        (
+            'running PreBind plugin "VolumeBinding": Operation cannot be fulfilled on '
+            'persistentvolumeclaims "data": the object has been modified; please apply',
+            "It waits for a volume: the scheduler and somebody else wrote to a claim at the same "
+            "time, and it has to try again.",
+            "Nothing needs to be done",
+            False,
+        ),
+        (
+            'running PreBind plugin "DynamicResources": Operation cannot be fulfilled on '
+            'resourceclaims.resource.k8s.io "gpu": the object has been modified',
+            "The scheduler and somebody else wrote to the same object, and it has to try again.",
+            "Nothing needs to be done",
+            False,
+        ),
+        (
+            'running PreBind plugin "DynamicResources": claim gpu binding timeout',
+            "Its devices cannot be given to it where there is room for it: claim gpu binding "
+            "timeout.",
+            "the devices' driver",
+            False,
+        ),
+        (
+            'binding rejected: running Bind plugin "DefaultBinder": Post "https://10.0.0.1/api": '
+            "context deadline exceeded",
+            "The scheduler has a node for it and could not give it the pod: Post "
+            '"https://10.0.0.1/api": context deadline exceeded.',
+            "The scheduler tries again by itself.",
+            False,
+        ),
+        (
+            "node gpu-1 has been locked within 5 minutes",
+            "Its scheduler is still giving GPUs of gpu-1 to another pod.",
+            "Nothing needs to be done",
+            False,
+        ),
+        (
+            "pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Unschedulable. Origin "
+            "reason is: queue <team-a> is overused",
+            "Its scheduler's queue team-a uses as much as it may, or more.",
+            "as soon as others of that queue give some back",
+            True,
+        ),
+        (
+            "resource in cluster is overused: overused nvidia.com/gpu",
+            "The cluster has too little left for it and what stands before it in its queues: "
+            "overused nvidia.com/gpu.",
+            "It starts by itself",
+            True,
         ),
         (
             "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: not eligible due "
@@ -214,6 +277,39 @@ def test_what_schedulers_say_of_a_pod_or_its_group(
     assert diagnosis.sentence == sentence
     assert advice in diagnosis.help
     assert diagnosis.is_queued == is_queued
+
+
+def test_hami_says_what_of_its_gpus_the_nodes_lack() -> None:
+    diagnosis = place(
+        f"0/6 nodes are available: 1 node unregistered, 2 CardInsufficientMemory, 3 "
+        f"CardTimeSlicingExhausted. {NOT_HELPFUL}"
+    )
+    assert diagnosis.sentence == (
+        "None of 6 nodes takes it: 1 is not known to the scheduler as one with GPUs; 2 have no GPU "
+        "with as much memory free as it asks for; 3 share their GPUs among as many pods as they "
+        "may."
+    )
+    assert "whether HAMi's device plugin runs on them" in diagnosis.help
+    assert "ask for less of it" in diagnosis.help
+    assert "Ending other work would not help" not in diagnosis.help
+
+
+def test_what_hami_leaves_out_of_its_answer_is_in_its_events() -> None:
+    """Its answer counts nodes that do not fit; events of the same try have the reasons."""
+    answer = "0/4 nodes are available: 1 node unregistered, 3 NodeUnfitPod."
+    now = [
+        event(POD, "FilteringFailed", "no available node, 4 nodes do not meet"),
+        event(POD, "FilteringFailed", "1 nodes CardTypeMismatch(gpu-3)"),
+        event(POD, "FilteringFailed", "2 nodes CardInsufficientCore(gpu-1,gpu-2)"),
+    ]
+    earlier = event(
+        POD, "FilteringFailed", "3 nodes CardNotHealth(a,b,c)", at="2026-11-20T00:00:00Z"
+    )
+    assert place(answer, earlier, *now).sentence == (
+        "None of 4 nodes takes it: 1 is not known to the scheduler as one with GPUs; 1 has no GPU "
+        "of the sort that it asks for; 2 have no GPU with as many of its cores free as it asks for."
+    )
+    assert "3 do not have as many GPUs" in place(answer, earlier, *now[:2]).sentence
 
 
 NO_GPUS = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
@@ -434,6 +530,7 @@ def test_why_an_image_is_not_pulled(message: str, meaning: str, advice: str) -> 
 
 
 SETUP = 'MountVolume.SetUp failed for volume "v" :'
+ATTACH = 'AttachVolume.Attach failed for volume "pvc-1" :'
 NFS = f"{SETUP} mount failed: exit status 32 Output: mount.nfs:"
 
 
@@ -511,6 +608,78 @@ NFS = f"{SETUP} mount failed: exit status 32 Output: mount.nfs:"
             "[v]: error processing PVC team-a/data: PVC is not bound",
             "A claim of worker 0 has no volume yet.",
             "its storage class",
+        ),
+        (
+            'MountVolume.MountDevice failed for volume "v" : kubernetes.io/csi: '
+            "attacher.MountDevice failed to create newCsiDriverClient: driver name "
+            "nfs.csi.k8s.io not found in the list of registered CSI drivers",
+            "The node of worker 0 lacks the driver nfs.csi.k8s.io of a volume.",
+            "the storage's driver runs on that node",
+        ),
+        (
+            f"{SETUP} rpc error: code = DeadlineExceeded desc = context deadline exceeded",
+            "A volume of worker 0 does not come: its node waited for it in vain.",
+            "whether the storage answers",
+        ),
+        (
+            f"{SETUP} rpc error: code = NotFound desc = volume vol-1 not found",
+            "The storage does not give a volume of worker 0 to its node: NotFound, volume vol-1 "
+            "not found.",
+            "may have been deleted",
+        ),
+        (
+            f"{SETUP} rpc error: code = Unavailable desc = error reading from server: EOF",
+            "The driver of a volume of worker 0 does not answer its node: error reading from "
+            "server: EOF.",
+            "The node tries again by itself",
+        ),
+        (
+            f'{SETUP} connection error: desc = "transport: Error while dialing dial unix '
+            '/var/lib/kubelet/plugins/x/csi.sock: connect: connection refused"',
+            "The driver of a volume does not answer on the node of worker 0.",
+            "the storage's driver runs on that node",
+        ),
+        (
+            f"{ATTACH} rpc error: code = ResourceExhausted desc = attachment limit exceeded",
+            "The node of worker 0 has as many volumes as can be attached to it, and pvc-1 is one "
+            "more.",
+            "use fewer claims",
+        ),
+        (
+            f"{ATTACH} timed out waiting for external-attacher of ebs.csi.aws.com CSI driver to "
+            "attach volume vol-1",
+            "The driver ebs.csi.aws.com does not attach a volume of worker 0: the node waited for "
+            "it in vain.",
+            "the controller of that driver",
+        ),
+        (
+            f"{ATTACH} rpc error: code = Internal desc = expected device "
+            "to be attached but was attaching",
+            "A volume of worker 0 is still being attached, or taken away from where it was.",
+            "The node tries again by itself",
+        ),
+        (
+            'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0',
+            "The volume pvc-1 of worker 0 is still attached to another node, and may be used on "
+            "one only.",
+            "ReadWriteMany",
+        ),
+        (
+            f"{SETUP} mount: wrong fs type, bad option, bad superblock on 10.0.0.1:/x, missing "
+            "codepage or helper program; you might need a /sbin/mount.<type> helper program.",
+            "The node of worker 0 lacks the program or module that mounts one of its volumes.",
+            "install what mounts such volumes",
+        ),
+        (
+            f"{SETUP} mount: wrong fs type, bad option, bad superblock on /dev/sdb",
+            "The file system of a volume of worker 0 is damaged, or of a sort that its node does "
+            "not know.",
+            "before anything writes to it",
+        ),
+        (
+            f"{SETUP} mkdir /var/lib/kubelet/pods/x: no space left on device",
+            "The node of worker 0 has no disk space left for its volumes.",
+            "make room on the node",
         ),
         (
             f"{SETUP} rpc error:\n  words of a later version",

@@ -9,6 +9,7 @@ from datetime import datetime
 from workloads import quantities
 from workloads.cluster_texts import strip_names
 from workloads.diagnosis.causes import FailureCause
+from workloads.diagnosis.node_rejections import BAD_NODE, describe_rejection
 from workloads.diagnosis.result import LOOK_INTO_LOG
 from workloads.diagnosis.runtime_refusals import find_runtime_refusal
 from workloads.kube_objects import (
@@ -30,31 +31,21 @@ _MORE_FETCHER_MEMORY = (
     "Ask for more CPU memory, or fetch less: what fetches may use as much as the program."
 )
 MORE_TIME = "Give it more time, or make the work smaller."
-_BAD_NODE = "Run it again; if this repeats, tell the administrator of the cluster about the node."
+_SHUT_DOWN = (
+    "Run it again: the node was shut down. A program that writes checkpoints goes on at the last "
+    "one."
+)
 ENDED_BY_CLUSTER: Mapping[str, tuple[FailureCause, str]] = {
     "Evicted": (
         FailureCause.EVICTED,
         "The node needed its resources back; ask for as much memory and disk as the pod uses.",
     ),
-    "NodeLost": (FailureCause.NODE, _BAD_NODE),
-    "NodeShutdown": (FailureCause.NODE, "Run it again: the node was shut down."),
-    "Terminated": (FailureCause.NODE, "Run it again: the node was shut down."),
-    "NodeAffinity": (
-        FailureCause.NODE,
-        "Run it again: the node no longer fits what the pod asks for.",
-    ),
+    "NodeLost": (FailureCause.NODE, BAD_NODE),
+    "Terminated": (FailureCause.NODE, _SHUT_DOWN),
     "DeadlineExceeded": (FailureCause.TIME_LIMIT, MORE_TIME),
-    "UnexpectedAdmissionError": (FailureCause.NODE, _BAD_NODE),
     "Preempting": (
         FailureCause.EVICTED,
         "Run it again: the node needed its room for a pod of the system.",
-    ),
-    **dict.fromkeys(
-        ("AppArmor", "PodOSNotSupported", "SMTAlignmentError", "SysctlForbidden"),
-        (
-            FailureCause.NODE,
-            "Its node does not take such pods: change what the message names, or choose others.",
-        ),
     ),
 }
 """By the reason in a pod's status, which the kubelet or a controller writes there."""
@@ -65,6 +56,18 @@ _OVER_DISK = re.compile(
 _OVER_DISK_ADVICE = (
     "It wrote more to its own disk or shared memory than it may: write less, write to a volume, or "
     "ask for more."
+)
+_LOW_ON = re.compile(
+    r"low on resource: (?:(?P<disk>ephemeral-storage|\w{1,20}fs|inodes)|(?P<processes>pids))"
+)
+"""What an eviction is for, where that is not memory."""
+_LOW_ON_DISK_ADVICE = (
+    "The node needed its disk back; write less outside of volumes, or ask for as much disk as the "
+    "pod uses: those that use more than they ask for go first."
+)
+_LOW_ON_PROCESSES_ADVICE = (
+    "The node had no process IDs left; start fewer processes and threads, such as workers of data "
+    "loaders."
 )
 _DISRUPTED: Mapping[str, tuple[FailureCause, str]] = {
     "PreemptionByScheduler": (
@@ -95,13 +98,18 @@ class ContainerEnd:
 
 def find_cluster_end(view: PodView, pod: Object) -> ContainerEnd | None:
     """Return how the cluster ended a pod; None of one that ended by itself."""
+    has_reason = view.phase == "Failed" and nested_dict(pod, "status").get("reason")
+    if has_reason and (rejection := describe_rejection(view.status, view.reason)):
+        words, advice = rejection
+        return ContainerEnd(
+            FailureCause.NODE, f"its node rejected it ({view.status}): {words}", advice
+        )
     known = ENDED_BY_CLUSTER.get(view.status)
-    if known is None and view.phase == "Failed" and nested_dict(pod, "status").get("reason"):
-        # A kubelet that does not take a pod has a word for each resource, such as OutOfcpu.
-        known = FailureCause.NODE, _BAD_NODE
+    if known is None and has_reason:
+        known = FailureCause.NODE, BAD_NODE
     if known is not None:
         reason = f": {view.reason}" if view.reason else ""
-        advice = _OVER_DISK_ADVICE if _OVER_DISK.search(view.reason) else known[1]
+        advice = _advise_by_message(view.reason) or known[1]
         return ContainerEnd(known[0], f"the cluster ended it ({view.status}){reason}", advice)
     disrupted = find_true_condition(pod, "DisruptionTarget") or {}
     taken = _DISRUPTED.get(str(disrupted.get("reason")))
@@ -111,6 +119,16 @@ def find_cluster_end(view: PodView, pod: Object) -> ContainerEnd | None:
     message = strip_names(clean_text(disrupted.get("message")), namespace)
     words = f"the cluster ended it ({disrupted['reason']}){': ' if message else ''}{message}"
     return ContainerEnd(taken[0], words, taken[1])
+
+
+def _advise_by_message(message: str) -> str:
+    """Return what helps against an eviction by what its message says; "" where it says no more."""
+    if _OVER_DISK.search(message):
+        return _OVER_DISK_ADVICE
+    low_on = _LOW_ON.search(message)
+    if low_on is None:
+        return ""
+    return _LOW_ON_DISK_ADVICE if low_on["disk"] else _LOW_ON_PROCESSES_ADVICE
 
 
 def _has_failed_by_itself(view: PodView, disrupted_at: object) -> bool:
@@ -164,7 +182,7 @@ def describe_end(view: PodView, pod: Object, end: ContainerExit | None) -> Conta
         return ContainerEnd(
             FailureCause.NODE,
             "its node lost sight of its container, so that nobody knows how it ended",
-            _BAD_NODE,
+            BAD_NODE,
         )
     return _describe_exit_code(end)
 

@@ -18,12 +18,13 @@ from workloads.diagnosis.container_ends import (
     is_fetcher,
     parse_time,
 )
-from workloads.diagnosis.failure_signs import Weight
+from workloads.diagnosis.failed_processes import FailedProcess, find_failed_process
 from workloads.diagnosis.job_ends import diagnose_by_condition, has_run_out_of_time
 from workloads.diagnosis.log_clues import Clue, find_clue
 from workloads.diagnosis.missing_ranks import MissingRanks, find_missing_ranks
 from workloads.diagnosis.node_faults import FAULT_HELP, NodeFault
 from workloads.diagnosis.result import Diagnosis, build_sentence
+from workloads.diagnosis.sign_forms import Weight
 from workloads.diagnosis.starting import FETCHER_ADVICE
 from workloads.kube_objects import Object, filter_own_pods, find_true_condition, nested_dict
 from workloads.pod_views import ContainerExit, PodView, build_pod_view, rank_pods
@@ -91,6 +92,8 @@ class _Suspect:
     """
     missing: MissingRanks | None
     """The ranks that this pod waited for, as its lines say."""
+    process: FailedProcess | None
+    """The process of several that failed first, as a launcher says."""
 
     @property
     def ended_at(self) -> datetime | None:
@@ -182,6 +185,7 @@ def _build_suspect(
         find_clue(lines, by_signal=end is not None and is_by_signal(end)),
         from_log=lines is log,
         missing=find_missing_ranks(lines, pod),
+        process=find_failed_process(lines),
     )
 
 
@@ -248,9 +252,10 @@ def _build_diagnosis(
     rank = f" (rank {suspect.rank})" if suspect.rank is not None and view.role else ""
     first = f" first of {failed} pods that failed" if failed > 1 else "" if alone else " first"
     again = f", after {quantities.format_count(restarts, 'restart')}" if restarts else ""
+    through = _describe_process(suspect, end.cause)
     cause, confidence = _judge_cause(suspect, end.cause)
     diagnosis = Diagnosis(
-        sentence=build_sentence(f"{subject}{rank} failed{first}: {words}{again}"),
+        sentence=build_sentence(f"{subject}{rank} failed{first}{through}: {words}{again}"),
         help=advice,
         pod=view.name,
         container=suspect.end.container if suspect.end else "",
@@ -270,6 +275,21 @@ def _is_said_by_log(suspect: _Suspect, cause: FailureCause) -> bool:
     if cause is FailureCause.MISSING_COMMAND and suspect.clue is not None:
         return suspect.clue.cause in _LOADER_CAUSES
     return cause in _SAID_BY_LOG
+
+
+def _describe_process(suspect: _Suspect, cause: FailureCause) -> str:
+    """Return which process of a pod failed; "" where its rank is the pod's, or is not known.
+
+    The one whose line says why goes before the one that a launcher names.
+    """
+    clue, named = suspect.clue, suspect.process
+    rank = clue.rank if clue is not None and clue.rank is not None else named and named.rank
+    if rank is None or not _is_said_by_log(suspect, cause) or suspect.missing is not None:
+        return ""
+    if named is not None and named.rank == rank and named.host:
+        return f", through the process of rank {rank} on {named.host}"
+    # A pod without a rank is the only one.
+    return "" if rank == (suspect.rank or 0) else f", through its process of rank {rank}"
 
 
 def _describe_cause(suspect: _Suspect, end: ContainerEnd) -> str:

@@ -12,6 +12,11 @@ _OPERATOR_MAKES_PODS = (
     "The training operator makes the others. If this lasts for more than a minute, look into the "
     "event history for what keeps it from that."
 )
+_TRIED_AGAIN = "Nothing needs to be done: the scheduler tries again by itself."
+_VOLUME_ADVICE = (
+    "The scheduler tries again by itself. If it lasts, ask the administrator whether the "
+    "storage's driver works, or use another storage class."
+)
 _GANG_COUNTS = (
     re.compile(
         r"sibling pods, current pods number: (?P<existing>\d{1,7}), minMember of group: "
@@ -84,10 +89,74 @@ _CAUSES: Sequence[WordForm] = (
         "look into the event history.",
     ),
     WordForm(
+        re.compile(
+            r"queue (?:<|\")?(?P<name>[\w./-]{1,253}?)?(?:>|\")? ?is overused"
+            r"(?P<what>: (?:overused|insufficient) [\w./-]{1,253}\w"
+            r"(?:, (?:overused|insufficient) [\w./-]{1,253}\w){0,9})?",
+            re.I,
+        ),
+        "its scheduler's queue {name} uses as much as it may, or more{what}",
+        "It starts by itself as soon as others of that queue give some back; or ask the "
+        "administrator of the cluster for more.",
+        is_queued=True,
+    ),
+    WordForm(
+        re.compile(
+            r"resource in cluster is overused(?P<what>: overused [\w./-]{1,253}\w"
+            r"(?:, overused [\w./-]{1,253}\w){0,9})?",
+            re.I,
+        ),
+        "the cluster has too little left for it and what stands before it in its queues{what}",
+        f"{STARTS_BY_ITSELF} Or ask for less.",
+        is_queued=True,
+    ),
+    WordForm(
+        re.compile(r"running \w{1,20} plugin \"\w{1,60}\": .{0,400}object has been modified"),
+        "the scheduler and somebody else wrote to the same object, and it has to try again",
+        _TRIED_AGAIN,
+    ),
+    WordForm(
+        re.compile(r"plugin \"VolumeBinding\": .{0,200}(?:timed out waiting|deadline exceeded)"),
+        "its storage did not make or bind its volume in the time that the scheduler waits",
+        _VOLUME_ADVICE,
+    ),
+    WordForm(
+        re.compile(
+            r"plugin \"VolumeBinding\": .{0,200}pv \"(?P<name>[^\"]{1,253})\" node affinity "
+            r"doesn't match"
+        ),
+        "its volume {name} cannot be reached from the nodes that have room for it",
+        "Choose nodes in the volume's zone, or a claim whose volume can be reached from these.",
+    ),
+    WordForm(
+        re.compile(
+            r"plugin \"VolumeBinding\": .{0,200}provisioning failed for PVC "
+            r"\"(?P<name>[^\"]{1,253})\""
+        ),
+        "the volume of its claim {name} could not be made",
+        "Choose another storage class or size, or ask the administrator of the cluster.",
+    ),
+    WordForm(
         re.compile(r"running \w{1,20} plugin \"VolumeBinding\": (?P<why>.{1,400})"),
         "its volume cannot be bound where there is room for it: {why}",
+        _VOLUME_ADVICE,
+    ),
+    WordForm(
+        re.compile(r"running \w{1,20} plugin \"DynamicResources\": (?P<why>.{1,400})"),
+        "its devices cannot be given to it where there is room for it: {why}",
         "The scheduler tries again by itself. If it lasts, ask the administrator whether the "
-        "storage's driver works, or use another storage class.",
+        "devices' driver works.",
+    ),
+    WordForm(
+        re.compile(r"node (?P<node>[a-z0-9.-]{1,253}) has been locked within"),
+        "its scheduler is still giving GPUs of {node} to another pod",
+        "Nothing needs to be done: it tries again by itself, and such a lock lasts for five "
+        "minutes at most.",
+    ),
+    WordForm(
+        re.compile(r"running (?:Pre)?Bind plugin \"\w{1,60}\": (?P<why>.{1,400})"),
+        "the scheduler has a node for it and could not give it the pod: {why}",
+        "The scheduler tries again by itself. If it lasts, ask the administrator of the cluster.",
     ),
     WordForm(
         re.compile(r"no nodes available to schedule pods"),

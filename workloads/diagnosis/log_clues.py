@@ -8,14 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from workloads.diagnosis.causes import FailureCause
-from workloads.diagnosis.failure_signs import (
-    FailureSign,
-    Weight,
-    describe_sign,
-    find_sign,
-    is_below_error,
-)
-from workloads.diagnosis.tracebacks import LogLine, is_launcher_error, iterate_errors
+from workloads.diagnosis.failed_processes import parse_rank_of_writer
+from workloads.diagnosis.failure_signs import describe_sign, find_sign, is_below_error
+from workloads.diagnosis.sign_forms import FailureSign, Weight
+from workloads.diagnosis.tracebacks import HEADER, LogLine, is_launcher_error, iterate_errors
 from workloads.kube_objects import clean_text
 from workloads.training_progress import LineParser
 
@@ -25,6 +21,10 @@ MOST_LINES = 2000
 ADVANCES = 3
 """Places of a training, each beyond the one before, after which it has gone on."""
 
+MOST_LINES_OF_MESSAGE = 8
+"""Lines below an error whose own line ends with a colon that may be its message."""
+MOST_LINES_OF_BLOCK = 40
+"""Lines of what Open MPI says between two rules."""
 MOST_PARSED = 200
 """Lines at the end of a log in which the training's places are looked for: each takes time."""
 
@@ -45,13 +45,23 @@ _ERROR_WORD = re.compile(
 """A word for an error, or how Google's loggers begin the line with which they end a program."""
 
 
+_RULE = re.compile(r"-{60,100}$")
+_POINTS_ELSEWHERE = re.compile(
+    r"\b(?:errors?|logs?|messages?|output) above\b|\bsee above\b|\babove for (?:more )?details"
+    r"|\bsee (?:the )?(?:log|output)|could not start grpc server",
+    re.IGNORECASE,
+)
+"""An error that says that another line says why, or whose library writes why by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Clue:
     """A line of a log that says why the program ended.
 
     `index` is the line's place in the given lines, `cause` None where the line is of no known sort;
     `words` then are "", else what the line means.
-    `is_sure` is False for a mere last line.
+    `is_sure` is False for a mere last line. `rank` is that of the process that wrote it, where its
+    prefix says so.
     """
 
     line: str
@@ -61,6 +71,7 @@ class Clue:
     weight: Weight = Weight.OWN
     cause: FailureCause | None = None
     words: str = ""
+    rank: int | None = None
 
     @property
     def is_echo(self) -> bool:
@@ -88,9 +99,7 @@ def find_clue(lines: Sequence[str], *, by_signal: bool = False) -> Clue | None:
     """
     start = max(0, len(lines) - MOST_LINES)
     cleaned = [_read_line(index, lines[index]) for index in range(start, len(lines))]
-    errors = {
-        line.index: _build_candidate(line, is_of_traceback=True) for line in iterate_errors(cleaned)
-    }
+    errors = {line.index: _build_error(line, cleaned) for line in iterate_errors(cleaned)}
     own = (index for index, each in errors.items() if each.weight is Weight.OWN)
     outlived = _count_outlived(cleaned, next(own, start))
     recent = [line for line in cleaned if line.index >= outlived]
@@ -136,9 +145,24 @@ def _find_loose_clue(lines: Sequence[LogLine]) -> Clue | None:
     first = next((line for line in words if not is_below_error(line.text)), None)
     if words:
         line = first or words[0]
-        return Clue(line.text, line.index)
+        return Clue(line.text, line.index, rank=parse_rank_of_writer(line.writer))
     last = next((line for line in reversed(lines) if line.text.strip()), None)
-    return None if last is None else Clue(last.text.strip(), last.index, is_sure=False)
+    if last is None:
+        return None
+    line = _find_block(lines) or last
+    return Clue(line.text.strip(), line.index, is_sure=False)
+
+
+def _find_block(lines: Sequence[LogLine]) -> LogLine | None:
+    """Return the first line of what Open MPI says last; None where the log does not end with it.
+
+    It says what happened between two rules, first in a sentence, then in paragraphs of advice.
+    """
+    texts = [line for line in lines[-MOST_LINES_OF_BLOCK:] if line.text.strip()]
+    rules = [index for index, line in enumerate(texts) if _RULE.match(line.text.strip())]
+    if len(rules) < 2 or rules[-1] < len(texts) - 1 or rules[-2] == rules[-1] - 1:
+        return None
+    return texts[rules[-2] + 1]
 
 
 def _read_line(index: int, line: str) -> LogLine:
@@ -179,11 +203,33 @@ def _list_candidates(
     return of_tracebacks + others
 
 
+def _build_error(error: LogLine, lines: Sequence[LogLine]) -> _Candidate:
+    """Return the candidate of a traceback's error, whose message may begin in the next line.
+
+    Of an error that ends with a colon the first of the next lines with a sign counts, too.
+    """
+    candidate = _build_candidate(error, is_of_traceback=True)
+    is_whole = not error.text.rstrip().endswith(":")
+    if candidate.sign is not None or is_whole or is_launcher_error(error.text):
+        return candidate
+    begin = error.index - lines[0].index + 1
+    for line in lines[begin : begin + MOST_LINES_OF_MESSAGE]:
+        if HEADER in line.text:
+            break
+        if line.writer == error.writer:
+            message = _build_candidate(line, is_of_traceback=True)
+            if message.sign is not None and message.weight <= Weight.ECHO:
+                return message
+    return candidate
+
+
 def _build_candidate(line: LogLine, *, is_of_traceback: bool) -> _Candidate:
     sign = find_sign(line.text)
     weight = sign.weight if sign else Weight.OWN
     if (sign or is_of_traceback) and is_launcher_error(line.text):
         weight = max(weight, Weight.VAGUE if sign else Weight.LAUNCHER)
+    elif is_of_traceback and sign is None and _POINTS_ELSEWHERE.search(line.text):
+        weight = Weight.VAGUE
     return _Candidate(line, sign, weight, is_of_traceback)
 
 
@@ -212,8 +258,9 @@ def _count_outlived(lines: Sequence[LogLine], begin: int) -> int:
 
 def _build_clue(candidate: _Candidate) -> Clue:
     sign, line = candidate.sign, candidate.line
+    rank = parse_rank_of_writer(line.writer)
     if sign is None:
-        return Clue(line.text, line.index, weight=candidate.weight)
+        return Clue(line.text, line.index, weight=candidate.weight, rank=rank)
     return Clue(
         line.text,
         line.index,
@@ -221,4 +268,5 @@ def _build_clue(candidate: _Candidate) -> Clue:
         weight=candidate.weight,
         cause=sign.cause,
         words=describe_sign(sign, line.text),
+        rank=rank,
     )

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
+from workloads.diagnosis.hami_refusals import HAMI_FORMS
+from workloads.diagnosis.refusal_forms import RefusalForm, RefusalSort, build_refusal_form
 from workloads.kube_objects import clean_text
 
 LONGEST_DETAIL = 160
@@ -19,19 +20,6 @@ _KAI = re.compile(r"no nodes with enough resources were found: ?(.*)$", re.DOTAL
 _PREEMPTION = re.compile(r"(?:^|[\s.])preemption: (.*)$", re.DOTALL)
 _COUNTED = re.compile(r"^(\d+) (.+)$", re.DOTALL)
 _OLD_TAINT = re.compile(r", that the pod didn't tolerate")
-
-
-class RefusalSort(Enum):
-    """Whether the rows of nodes tell as much as the scheduler does."""
-
-    ROOM = "room"
-    """Too little of an amount that the rows have."""
-    RULE = "rule"
-    """A label, a taint or a cordon, which the rows have."""
-    DEVICE = "device"
-    """Devices of resource claims, which others may hold, and which preemption does not free."""
-    OTHER = "other"
-    """What only the scheduler knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,23 +78,6 @@ class SchedulerAnswer:
         return _TOO_SMALL_HELP if is_too_small else refusal.help
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """A form of words of a scheduler, and ours; {} stands for its detail."""
-
-    pattern: re.Pattern[str]
-    words: str
-    words_of_many: str
-    help: str
-    sort: RefusalSort = RefusalSort.OTHER
-
-
-def _build_form(
-    pattern: str, words: str, many: str, help: str, sort: RefusalSort = RefusalSort.OTHER
-) -> _Form:
-    return _Form(re.compile(pattern, re.IGNORECASE), words, many, help, sort)
-
-
 _ROOM_HELP = "It starts by itself as soon as there is room; smaller pods find some sooner."
 _TOO_SMALL_HELP = "Ask for less for each pod: those nodes are too small for it even if empty."
 _TAINT_HELP = (
@@ -117,9 +88,9 @@ _SPREAD_HELP = (
     "It starts when its other pods leave or more nodes come; or loosen the rule that spreads its "
     "pods."
 )
-_FORMS: Sequence[_Form] = (
+_FORMS: Sequence[RefusalForm] = (
     # Tolerated, they would lead its pods to nodes that do not answer.
-    _build_form(
+    build_refusal_form(
         r"had (?:untolerated )?taints?(?:\(s\))? ?\{(?P<detail>node\.kubernetes\.io/"
         r"(?:not-ready|unreachable|network-unavailable|(?:memory|disk|pid)-pressure))\b[^}]*\}",
         "has the taint {}, which it keeps while it is not well",
@@ -127,7 +98,7 @@ _FORMS: Sequence[_Form] = (
         "Those nodes take pods again when they are well: ask the administrator of the cluster.",
         RefusalSort.RULE,
     ),
-    _build_form(
+    build_refusal_form(
         r"had (?:untolerated )?taints?(?:\(s\))? ?\{(?P<detail>(?:ToBeDeletedByClusterAutoscaler|"
         r"karpenter\.sh/(?:disrupted|unregistered)|node\.cloudprovider\.kubernetes\.io/"
         r"(?:uninitialized|shutdown)|[a-z0-9./-]{1,253}/agent-not-ready))\b[^}]*\}",
@@ -136,7 +107,7 @@ _FORMS: Sequence[_Form] = (
         "Those nodes take no pods until they are set up: nothing needs to be done.",
         RefusalSort.RULE,
     ),
-    _build_form(
+    build_refusal_form(
         r"had (?:untolerated )?taints?(?:\(s\))? ?\{(?P<detail>[^}]*)\}|untolerated taint|"
         r"had taints that the pod didn't tolerate",
         "has the taint {}, which it does not tolerate",
@@ -144,7 +115,7 @@ _FORMS: Sequence[_Form] = (
         _TAINT_HELP,
         RefusalSort.RULE,
     ),
-    _build_form(
+    build_refusal_form(
         r"match (?:pod's )?node affinity|match node selector|didn't match scheduler-enforced",
         "does not have the labels that its node selector or node affinity asks for",
         "do not have the labels that its node selector or node affinity asks for",
@@ -152,7 +123,7 @@ _FORMS: Sequence[_Form] = (
         RefusalSort.RULE,
     ),
     # Before 1.20 one reason stands for both rules.
-    _build_form(
+    build_refusal_form(
         r"match pod affinity/anti-affinity",
         "breaks a rule of what pods it has to be beside or away from (its pod affinity or "
         "anti-affinity)",
@@ -160,83 +131,83 @@ _FORMS: Sequence[_Form] = (
         "anti-affinity)",
         "It starts when the pods of those rules come or leave; or ask for them as preferences.",
     ),
-    _build_form(
+    build_refusal_form(
         r"existing pods'? anti-affinity",
         "runs pods that keep others away (their anti-affinity)",
         "run pods that keep others away (their anti-affinity)",
         "It starts when those pods leave, or when more nodes come.",
     ),
-    _build_form(
+    build_refusal_form(
         r"pod anti-affinity",
         "runs pods that it has to keep away from (its pod anti-affinity)",
         "run pods that it has to keep away from (its pod anti-affinity)",
         "It starts when those pods leave or more nodes come; or ask for the rule as a preference.",
     ),
-    _build_form(
+    build_refusal_form(
         r"pod affinity",
         "does not run the pods that it has to be beside (its pod affinity)",
         "do not run the pods that it has to be beside (its pod affinity)",
         "Start the pods that it has to be beside, or ask for the rule as a preference.",
     ),
-    _build_form(
+    build_refusal_form(
         r"topology spread constraints \(missing required label\)",
         "lacks the label by which its pods are to be spread",
         "lack the label by which its pods are to be spread",
         "Spread by a label that the nodes have, or ask the administrator to label them.",
     ),
-    _build_form(
+    build_refusal_form(
         r"topology spread",
         "would have too many of its pods beside the others (its topology spread)",
         "would have too many of its pods beside the others (its topology spread)",
         _SPREAD_HELP,
     ),
-    _build_form(
+    build_refusal_form(
         r"node-?group\(s\) didn't have enough (?:resources?|of mig profile): "
         r"(?P<detail>[A-Za-z0-9./_-]+(?: cores)?)",
         "is in a group of its topology with too {} free",
         "are in groups of their topology with too {} free",
         "Ask for the topology as a preference, or for less: all of it has to fit into one group.",
     ),
-    _build_form(
+    build_refusal_form(
         r"(?:was|were) unschedulable",
         "is closed to new pods",
         "are closed to new pods",
         "Ask the administrator of the cluster when they open again.",
         RefusalSort.RULE,
     ),
-    _build_form(
+    build_refusal_form(
         r"volume node affinity conflict|match persistentvolume's node affinity|"
         r"no available volume zone",
         "cannot reach its volume, which is bound to another node or zone",
         "cannot reach its volume, which is bound to another node or zone",
         "Choose nodes in the volume's zone, or a claim whose volume can be reached from these.",
     ),
-    _build_form(
+    build_refusal_form(
         r"non-existent pv",
         "cannot have its volume, which is not there although its claim is bound to it",
         "cannot have its volume, which is not there although its claim is bound to it",
         "Use another claim, or ask the administrator of the cluster for the volume.",
     ),
-    _build_form(
+    build_refusal_form(
         r"max volume count",
         "has as many volumes as can be attached to it",
         "have as many volumes as can be attached to them",
         "It starts when other pods with volumes leave; or use fewer claims.",
     ),
-    _build_form(
+    build_refusal_form(
         r"available persistent volumes to bind|enough free storage",
         "has no volume for its claim",
         "have no volume for its claim",
         "Ask the administrator for storage in that zone, or use another storage class.",
     ),
-    _build_form(
+    build_refusal_form(
         r"free ports.{1,200}this can never fit",
         "has the host port once, and several of its pods ask for it",
         "have the host port once each, and more of its pods ask for it",
         "Use fewer workers, or not the host's network: on it each pod takes a port of a node for "
         "itself.",
     ),
-    _build_form(
+    build_refusal_form(
         r"free ports",
         "has the host port in use that it asks for",
         "have the host port in use that it asks for",
@@ -244,20 +215,20 @@ _FORMS: Sequence[_Form] = (
         "its own pods has it, do not use the host's network: each pod needs a node for itself "
         "there.",
     ),
-    _build_form(
+    build_refusal_form(
         r"too many pods|pod number exceeded",
         "runs as many pods as it may",
         "run as many pods as they may",
         "It starts when other pods leave; or ask the administrator to allow more pods on a node.",
     ),
-    _build_form(
+    build_refusal_form(
         r"device class (?P<detail>[A-Za-z0-9./_-]+) does not exist",
         "lacks its devices: there is no device class {}",
         "lack its devices: there is no device class {}",
         "Correct the device class of its resource claim, or ask the administrator to create it.",
         RefusalSort.DEVICE,
     ),
-    _build_form(
+    build_refusal_form(
         r"resource ?claim (?:[^\s/]{1,253}/)?(?P<detail>[^\s/]{1,253}) is in the process of being "
         r"allocated",
         "lacks its devices: those of its resource claim {} are being chosen",
@@ -266,35 +237,35 @@ _FORMS: Sequence[_Form] = (
         "or use a resource claim for each pod.",
         RefusalSort.DEVICE,
     ),
-    _build_form(
+    build_refusal_form(
         r"waiting for resource driver",
         "lacks its devices: their driver has not given them out yet",
         "lack its devices: their driver has not given them out yet",
         "If this lasts, ask the administrator of the cluster whether the devices' driver works.",
         RefusalSort.DEVICE,
     ),
-    _build_form(
+    build_refusal_form(
         r"CEL runtime error: (?P<detail>.{1,160})",
         "lacks its devices: a selector of its resource claim or device class fails ({})",
         "lack its devices: a selector of its resource claim or device class fails ({})",
         "Correct the selector: it names what the devices do not have.",
         RefusalSort.DEVICE,
     ),
-    _build_form(
+    build_refusal_form(
         r'resourceclaims?(?:\.resource\.k8s\.io)? "(?P<detail>[^"]{1,253})"(?: not found|$)',
         "lacks its devices: there is no resource claim {}",
         "lack its devices: there is no resource claim {}",
         "Create the claim in the project's namespace; one of a template Kubernetes makes itself.",
         RefusalSort.DEVICE,
     ),
-    _build_form(
+    build_refusal_form(
         r"resourceclaim in use",
         "lacks its devices: others use its resource claim",
         "lack its devices: others use its resource claim",
         "It starts when those pods end; or use another resource claim.",
         RefusalSort.DEVICE,
     ),
-    _build_form(
+    build_refusal_form(
         r"cannot allocate all claims|resourceclaim",
         "does not have the devices that its resource claim asks for",
         "do not have the devices that its resource claim asks for",
@@ -302,27 +273,27 @@ _FORMS: Sequence[_Form] = (
         "classes of the cluster, too.",
         RefusalSort.DEVICE,
     ),
-    _build_form(
+    build_refusal_form(
         r"cannot align (?:pod|container)",
         "cannot give it its cores, memory and devices side by side (from one NUMA node)",
         "cannot give it their cores, memory and devices side by side (from one NUMA node)",
         "It starts when work on those nodes ends; or ask for less for each pod.",
     ),
     # KAI compares this with the memory of a whole GPU, not with what of it is free.
-    _build_form(
+    build_refusal_form(
         r"have enough resources: GPU memory",
         "has no GPU with as much memory as it asks for",
         "have no GPU with as much memory as it asks for",
         "Ask for less GPU memory, or for other nodes: on these it can never start.",
     ),
-    _build_form(
+    build_refusal_form(
         r"resource fit failed",
         "has too little free of something that it asks for",
         "have too little free of something that it asks for",
         _ROOM_HELP,
         RefusalSort.ROOM,
     ),
-    _build_form(
+    build_refusal_form(
         r"(?:insufficient|have enough resources:|enough of mig profile:) "
         r"(?P<detail>[A-Za-z0-9./_-]+(?: cores| memory)?)(?P<numbers> \(.+\))?",
         "has too {} free",
@@ -330,6 +301,7 @@ _FORMS: Sequence[_Form] = (
         _ROOM_HELP,
         RefusalSort.ROOM,
     ),
+    *HAMI_FORMS,
 )
 _RESOURCE_WORDS = {
     "nvidia.com/gpu": "few GPUs",

@@ -16,7 +16,8 @@ _NAMED_ERROR = re.compile(
 )
 """An error that stands below a launcher's without a header: any word may stand there."""
 _LAUNCHER_ERROR = re.compile(
-    r"ChildFailedError|CalledProcessError|Process(?:Raised|Exited)Exception|RayTaskError\("
+    r"ChildFailedError|CheckpointException ranks:|CalledProcessError"
+    r"|Process(?:Raised|Exited)Exception|RayTaskError\("
     r"|(?:ActorDied|RayActor)Error|: Caught \w{1,80} in |workers? .{0,60}exit(?:ed)? unexpectedly"
     r"|^(?:KeyboardInterrupt|SystemExit)\b| raised:$"
 )

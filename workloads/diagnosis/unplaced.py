@@ -4,12 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from workloads.diagnosis.events import filter_events_about, find_newest, get_text
+from workloads.diagnosis.events import filter_events_about, find_newest, get_text, get_time
 from workloads.diagnosis.group_refusals import (
     describe_incomplete_gang,
     diagnose_group_cause,
     diagnose_waiting_gang,
 )
+from workloads.diagnosis.hami_refusals import add_device_reasons
 from workloads.diagnosis.node_capacity import (
     NodeCapacity,
     NodeHolders,
@@ -17,10 +18,11 @@ from workloads.diagnosis.node_capacity import (
     calculate_demand,
     sum_amounts,
 )
-from workloads.diagnosis.node_refusals import RefusalSort, SchedulerAnswer, parse_scheduler_answer
+from workloads.diagnosis.node_refusals import SchedulerAnswer, parse_scheduler_answer
 from workloads.diagnosis.node_scaling import add_scaling
 from workloads.diagnosis.node_shortage import diagnose_by_nodes
 from workloads.diagnosis.queue_refusals import SchedulingRefusal, diagnose_by_queues, list_refusals
+from workloads.diagnosis.refusal_forms import RefusalSort
 from workloads.diagnosis.result import STARTS_BY_ITSELF, Diagnosis, build_sentence
 from workloads.diagnosis.volumes import diagnose_claims, diagnose_first_consumer
 from workloads.kube_objects import Object, int_or_zero, nested_dict, nested_list
@@ -35,6 +37,8 @@ _VICTIMS_LEAVE = re.compile(r"preemption: .{0,40}terminating pod on the nominate
 """What Kubernetes' scheduler says while those whose place it gives to a pod end."""
 _PIPELINED = re.compile(r"pipelined to node (?P<node>[a-z0-9.-]{1,253})")
 _GATED = "SchedulingGated"
+_FILTERING = "FilteringFailed"
+"""The reason of HAMi's events about nodes that do not take a pod."""
 _DEFAULT_SCHEDULER = "default-scheduler"
 """Kubernetes' own, which knows no groups of pods."""
 _ANSWER_REASONS = ("Pipelined", "Unschedulable", "FailedScheduling")
@@ -83,7 +87,7 @@ def diagnose_unplaced(
     message = next((each.message for each in refusals if each.message), "") or first.reason
     if cause := diagnose_group_cause(message, first):
         return add_scaling(cause, events, pods)
-    answer = parse_scheduler_answer(message)
+    answer = parse_scheduler_answer(add_device_reasons(message, _list_filterings(first, events)))
     if answer is not None and answer.knows_more:
         return add_scaling(_describe_answer(answer, first), events, pods)
     by_nodes = diagnose_by_nodes(pods[0], needs, total, nodes, holders) if counted else None
@@ -119,6 +123,19 @@ def _list_gang_needs(
         if count:
             needs.append((calculate_demand(pod), count))
     return needs
+
+
+def _list_filterings(pod: PodView, events: Sequence[Object]) -> list[str]:
+    """Return what HAMi's events of its last try for a pod say: one for each reason."""
+    about = filter_events_about(events, pod.name)
+    newest = find_newest(about, _FILTERING)
+    if newest is None:
+        return []
+    return [
+        get_text(each)
+        for each in about
+        if each.get("reason") == _FILTERING and get_time(each) == get_time(newest)
+    ]
 
 
 def _can_start(refusals: Sequence[SchedulingRefusal], diagnosis: Diagnosis) -> bool:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from workloads.diagnosis.events import find_newest, get_text, get_time
 from workloads.diagnosis.result import Diagnosis, build_sentence
-from workloads.diagnosis.word_forms import WordForm
-from workloads.kube_objects import Object, get_involved_object
+from workloads.diagnosis.word_forms import LONGEST_DETAIL, WordForm
+from workloads.kube_objects import Object, clean_text, get_involved_object
 from workloads.pod_views import PodView
 
 MOUNT_REASONS = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
@@ -96,10 +96,62 @@ _MOUNT_FORMS: Sequence[WordForm] = (
         "Ask the administrator whether the storage's driver runs on that node.",
     ),
     WordForm(
+        re.compile(r"dialing? .{0,40}unix .{1,300}\.sock", re.I),
+        "The driver of a volume does not answer on the node of {pod}",
+        "Ask the administrator whether the storage's driver runs on that node.",
+    ),
+    WordForm(
+        re.compile(
+            r"attach failed for volume \"(?P<name>[^\"]{1,253})\" ?: .{0,400}(?:attachment ?limit|"
+            r"attachments? .{0,40}(?:reached|exceed)|volumelimitexceeded|resourceexhausted|"
+            r"max(?:imum)? .{0,40}(?:attach|volume|disk))",
+            re.I,
+        ),
+        "The node of {pod} has as many volumes as can be attached to it, and {name} is one more",
+        "It starts when other pods with volumes leave the node; or run it again, so that it gets "
+        "another one, or use fewer claims.",
+    ),
+    WordForm(
+        re.compile(r"external-attacher of (?P<name>\S{1,253}) CSI driver", re.I),
+        "The driver {name} does not attach a volume of {pod}: the node waited for it in vain",
+        "Ask the administrator whether the controller of that driver works; the node tries again "
+        "by itself.",
+    ),
+    WordForm(
+        re.compile(r"expected device to be attached but was attaching|attachment is being deleted"),
+        "A volume of {pod} is still being attached, or taken away from where it was",
+        "The node tries again by itself. If it lasts, ask the administrator whether the storage's "
+        "driver works.",
+    ),
+    WordForm(
+        re.compile(r"no space left on device", re.I),
+        "The node of {pod} has no disk space left for its volumes",
+        "Ask the administrator of the cluster to make room on the node, or choose other nodes.",
+    ),
+    WordForm(
+        re.compile(r"code = (?P<code>NotFound|Unauthenticated|InvalidArgument) desc = "),
+        "The storage does not give a volume of {pod} to its node: {code}, {detail}",
+        "Check the volume's source, its access mode and its credential; the volume may have been "
+        "deleted.",
+    ),
+    WordForm(
+        re.compile(r"code = Unavailable desc = "),
+        "The driver of a volume of {pod} does not answer its node: {detail}",
+        "The node tries again by itself. If it lasts, ask the administrator whether the storage's "
+        "driver works.",
+    ),
+    WordForm(
         re.compile(r"/sbin/mount\.<type> helper program|modules loaded\?|unknown filesystem type"),
         "The node of {pod} lacks the program or module that mounts one of its volumes",
         "Ask the administrator of the cluster to install what mounts such volumes on the node, or "
         "choose other nodes.",
+    ),
+    WordForm(
+        re.compile(
+            r"wrong fs type|bad superblock|fsck found errors|structure needs cleaning", re.I
+        ),
+        "The file system of a volume of {pod} is damaged, or of a sort that its node does not know",
+        "Ask the administrator of the cluster to look at the volume before anything writes to it.",
     ),
     WordForm(
         re.compile(r"(?:error processing PVC|PVC) \S{1,253}: PVC is not bound"),
@@ -125,7 +177,7 @@ _MOUNT_FORMS: Sequence[WordForm] = (
         "have been moved or made anew.",
     ),
     WordForm(
-        re.compile(r"access denied|permission denied", re.I),
+        re.compile(r"access denied|permission ?denied", re.I),
         "The server of a volume refuses {pod}: access is denied",
         "Check the exported path, and that the node may mount it.",
     ),
@@ -166,6 +218,12 @@ _CLAIM_FORMS: Sequence[WordForm] = (
         re.compile(r'persistentvolumeclaim "(?P<claim>[^"]{1,253})" not found'),
         "the claim {claim} is not there",
         "Create it in the project's namespace, or choose another data source.",
+    ),
+    WordForm(
+        re.compile(r"object has been modified"),
+        "the scheduler and somebody else wrote to a claim at the same time, and it has to try "
+        "again",
+        "Nothing needs to be done: the scheduler tries again by itself.",
     ),
     WordForm(
         re.compile(r"ReadWriteOncePod"),
@@ -266,7 +324,8 @@ def diagnose_mounts(pod: PodView, pod_events: Sequence[Object]) -> Diagnosis | N
     for form in _MOUNT_FORMS:
         if match := form.pattern.search(text):
             sort = _describe_sort(match.groupdict().get("sort") or "")
-            words = form.describe(match, pod=pod.title, sort=sort)
+            detail = clean_text(text.rpartition(" desc = ")[2], LONGEST_DETAIL)
+            words = form.describe(match, pod=pod.title, sort=sort, detail=detail)
             return Diagnosis(build_sentence(words), form.help, pod.name)
     return Diagnosis(
         build_sentence(f"A volume of {pod.title} cannot be mounted: {text}"),
