@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from scheduling.host_ports import is_host_port
 from scheduling.node_room import MANY, NodeRoom
 from scheduling.shapes import Demand, ShapeCounts, ShapeTable
 from scheduling.state import GPU, Node, Number, Pod, PodShape
@@ -44,19 +45,25 @@ class ClusterRoom:
         self._versions = itertools.count(1)
         self._idle = [0, 0]
         """How many devices are idle on all nodes, later and at once."""
+        self._idle_counts = [0] * len(self.rooms), [0] * len(self.rooms)
+        """How many are on each node, later and at once."""
+        self._is_bounded = all(node.max_pods is not None for node in nodes)
+        """Whether each node bounds its pods."""
         self._free_pods = [0, 0]
-        """How many more pods all nodes take together, where each of them sets a bound."""
-        self._is_bounded = True
+        """How many more pods all nodes take together, later and at once, where they are bounded."""
+        self._free_pod_counts = [0] * len(self.rooms), [0] * len(self.rooms)
         self._sums: tuple[int, dict[str, Number]] | None = None
         """The version of the room, and what is free later on all nodes together."""
+        self._port_sums: dict[str, Number] = {}
+        """What is free of ports in that version."""
         self._changes: list[int] = []
         """The indexes of nodes whose room has changed, one after the other."""
         self._places: dict[tuple[PodShape, bool], ShapePlaces] = {}
         """By shape, and whether at once: where one such pod finds room."""
         self._indexes = {room.node.name: index for index, room in enumerate(self.rooms)}
         self.device_count = sum(room.device_count for room in self.rooms)
-        for room in self.rooms:
-            self._sum_up(room, 1)
+        for index in range(len(self.rooms)):
+            self._count_node(index)
 
     def add_pod(self, pod: Pod) -> None:
         """Count a pod that has a node, whether or not it fits there."""
@@ -86,18 +93,21 @@ class ClusterRoom:
         copy._indexes, copy.device_count = self._indexes, self.device_count
         copy.has_leaving, copy._is_bounded = self.has_leaving, self._is_bounded
         copy._idle, copy._free_pods = list(self._idle), list(self._free_pods)
+        later, at_once = self._idle_counts
+        copy._idle_counts = list(later), list(at_once)
+        later, at_once = self._free_pod_counts
+        copy._free_pod_counts = list(later), list(at_once)
         copy._places = {key: places.copy() for key, places in self._places.items()}
         copy._changes = list(self._changes)
         return copy
 
     def empty_leaving(self) -> None:
         """Let all leave who are leaving: what is free later is free now."""
-        for room in self.rooms:
+        for index, room in enumerate(self.rooms):
             if room.later is not room.now:
-                self._changes.append(self._indexes[room.node.name])
-                self._sum_up(room, -1)
                 room.now = room.later
-                self._sum_up(room, 1)
+                self._changes.append(index)
+                self._count_node(index)
         self.has_leaving = False
         self.version = next(self._versions)
 
@@ -186,7 +196,7 @@ class ClusterRoom:
         for name, count in freed.items():
             index = self._indexes.get(name)
             if index is not None and name not in demand.mismatches:
-                idle = self.rooms[index].get_idle_count(at_once=False)
+                idle = self._idle_counts[False][index]
                 most += (idle + count) // demand.whole - places.get_most(index)
         return most
 
@@ -194,10 +204,19 @@ class ClusterRoom:
         """Return whether all nodes together have enough later, in parts of whatever size."""
         if self._sums is None or self._sums[0] != self.version:
             self._sums = self.version, self._sum_later()
+            self._port_sums = {}
+        sums = self._sums[1]
         return all(
-            self._sums[1].get(name, 0) >= amount
+            (self._sum_port(name) if is_host_port(name) else sums.get(name, 0)) >= amount
             for name, amount in self._shapes.sum_demands(counts).items()
         )
+
+    def _sum_port(self, name: str) -> Number:
+        """Return how much of a port is free later on all nodes, whether or not they name it."""
+        if name not in self._port_sums:
+            free = (max(room.later.amounts[name], 0) for room in self.rooms)
+            self._port_sums[name] = sum(free)
+        return self._port_sums[name]
 
     def _sum_later(self) -> dict[str, Number]:
         sums: dict[str, Number] = {}
@@ -221,24 +240,31 @@ class ClusterRoom:
         self, room: NodeRoom, demand: Demand, devices: Sequence[int], sign: int, at_once: bool
     ) -> None:
         """Change the room of a node, now and later or later alone, and the sums over all nodes."""
-        self._changes.append(self._indexes[room.node.name])
-        self._sum_up(room, -1)
         if at_once:
             room.occupy(demand, devices, sign)
         else:
             room.occupy_later(demand, devices, sign)
-        self._sum_up(room, 1)
+        index = self._indexes[room.node.name]
+        self._changes.append(index)
+        self._count_node(index)
 
-    def _sum_up(self, room: NodeRoom, sign: int) -> None:
+    def _count_node(self, index: int) -> None:
+        """Bring the sums over all nodes up to date with one of them."""
+        room = self.rooms[index]
         now, later = room.now, room.later
         idle = later.devices.idle_count
-        self._idle[0] += idle * sign
-        self._idle[1] += (idle if now is later else min(idle, now.devices.idle_count)) * sign
-        if now.pods is None or later.pods is None:
-            self._is_bounded = False
-        else:
-            self._free_pods[0] += max(later.pods, 0) * sign
-            self._free_pods[1] += max(now.pods, 0) * sign
+        counts, sums = self._idle_counts, self._idle
+        sums[0] += idle - counts[0][index]
+        counts[0][index] = idle
+        if now is not later:
+            idle = min(idle, now.devices.idle_count)
+        sums[1] += idle - counts[1][index]
+        counts[1][index] = idle
+        if now.pods is not None and later.pods is not None:
+            counts, sums = self._free_pod_counts, self._free_pods
+            for at_once, pods in enumerate((max(later.pods, 0), max(now.pods, 0))):
+                sums[at_once] += pods - counts[at_once][index]
+                counts[at_once][index] = pods
 
     def _change_later(self, pod: Pod, sign: int) -> None:
         room = self._rooms_by_name.get(pod.node)
@@ -296,9 +322,9 @@ class ClusterRoom:
         places.position = len(self._changes)
         rooms, ranks = self.rooms, places.ranks
         mismatches, whole = demand.mismatches, demand.whole
+        idle_counts = self._idle_counts[at_once]
         for index in changed:
-            room = rooms[index]
-            idle = room.get_idle_count(at_once=at_once)
+            room, idle = rooms[index], idle_counts[index]
             most = 0
             if idle >= whole and room.node.name not in mismatches:
                 most = room.count_most(demand, at_once=at_once)
