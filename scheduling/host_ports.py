@@ -25,6 +25,18 @@ NO_FREE_PORTS = "node(s) didn't have free ports for the requested pod ports"
 """The words of Kubernetes' scheduler and kubelets (`plugins/nodeports`)."""
 
 
+class FreeAmounts(dict[str, Number]):
+    """What is free on a node: nothing of what is not in it, and of a port all there is.
+
+    So a node has each port once and names none that nobody took: there are thousands of either.
+    """
+
+    __slots__ = ()
+
+    def __missing__(self, name: str) -> Number:
+        return WHOLE_PORT if is_host_port(name) else 0
+
+
 def is_host_port(name: str) -> bool:
     """Return whether an amount of this name is of a port, and not of a resource."""
     return name.startswith(PORT_PREFIX)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from scheduling.devices import WHOLE_DEVICE, Devices
+from scheduling.host_ports import FreeAmounts
 from scheduling.shapes import Demand
 from scheduling.state import GPU, Node, Number
 
@@ -16,16 +17,15 @@ class Space:
     __slots__ = ("amounts", "devices", "pods")
 
     def __init__(self, node: Node, whole_device: int) -> None:
-        self.amounts: dict[str, Number] = {
-            name: amount for name, amount in node.allocatable.items() if name != GPU
-        }
+        self.amounts = FreeAmounts(node.allocatable)
+        self.amounts.pop(GPU, None)
         self.devices = Devices(int(node.allocatable.get(GPU, 0)), whole_device)
         self.pods = node.max_pods
 
     def copy(self) -> "Space":
         copy = Space.__new__(Space)
         copy.amounts, copy.devices, copy.pods = (
-            dict(self.amounts),
+            FreeAmounts(self.amounts),
             self.devices.copy(),
             self.pods,
         )
@@ -37,14 +37,14 @@ class Space:
             return False
         amounts = self.amounts
         for name, amount in demand.plain:  # noqa: SIM110 - asked most often of all
-            if amounts.get(name, 0) < amount:
+            if amounts[name] < amount:
                 return False
         return True
 
     def occupy(self, demand: Demand, devices: Sequence[int], part: Number, sign: int) -> None:
         amounts = self.amounts
         for name, amount in demand.plain:
-            amounts[name] = amounts.get(name, 0) - amount * sign
+            amounts[name] -= amount * sign
         if devices:
             self.devices.use_devices(devices, part, sign)
         if self.pods is not None:
@@ -115,7 +115,7 @@ class NodeRoom:
         most: Number = MANY if space.pods is None else space.pods
         amounts = space.amounts
         for name, amount in demand.plain:
-            fitting = amounts.get(name, 0) // amount
+            fitting = amounts[name] // amount
             if fitting < most:
                 most = fitting
         if demand.share is not None:
@@ -129,7 +129,7 @@ class NodeRoom:
         part = self.part_of(demand)
         if demand.share is None or part is None or part > devices.whole:
             return 0
-        counts = [int(free // part) for free in devices.free if free >= part]
+        counts = [free // part for free in devices.free if free >= part]
         # Each pod has its parts on different devices.
         return sum(counts) // demand.share.devices if len(counts) >= demand.share.devices else 0
 

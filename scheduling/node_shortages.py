@@ -79,7 +79,7 @@ class _NodeShortages:
         )
 
     def _describe_resource(self, name: str, wanted: Number) -> str:
-        free = min(self.room.now.amounts.get(name, 0), self.room.later.amounts.get(name, 0))
+        free = min(self.room.now.amounts[name], self.room.later.amounts[name])
         if is_host_port(name):
             if wanted <= free:
                 return ""

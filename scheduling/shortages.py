@@ -169,7 +169,7 @@ class ShortageReports:
 def _survey_node(survey: ShapeSurvey, room: NodeRoom, demand: Demand) -> None:
     survey.accepting += 1
     for name, amount in demand.plain:
-        free = max(min(room.now.amounts.get(name, 0), room.later.amounts.get(name, 0)), 0)
+        free = max(min(room.now.amounts[name], room.later.amounts[name]), 0)
         _add_resource(
             survey, name, free, room.node.allocatable.get(name, 0), is_short=free < amount
         )

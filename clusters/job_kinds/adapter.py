@@ -33,7 +33,8 @@ class JobKind(Resource):
     `operator` is what has to be installed for it. `container` is the name that the operator looks
     for, `replicas_field` where the spec has its map of replicas. `refusal_reasons` are those of
     the events by which the operator says that it makes nothing of a job. `scaled_type` is the
-    replica type whose number its scale changes while it runs; "" where none may change.
+    replica type whose number its scale changes while it runs; "" where none may change. `port` is
+    what the operator lets each pod listen on that names no port; 0 where it names none.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class JobKind(Resource):
     """Whether the launcher reaches its workers by SSH; otherwise it does so through the API."""
     refusal_reasons: tuple[str, ...] = ()
     scaled_type: str = ""
+    port: int = 0
 
     @property
     def job_kind(self) -> str:
@@ -90,6 +92,11 @@ class FrameworkAdapter:
     """The environment variables that Trainer writes beside `operator_variables`."""
     note: str = ""
     """What a page says of it before it is chosen."""
+
+    @property
+    def port(self) -> int:
+        """The port that each pod of its jobs listens on; 0 without one."""
+        return next((kind.port for kind in self.kinds if kind.port), 0)
 
     def can_set_rank_0_apart(self, *, has_master: bool) -> bool:
         """Return whether the pod of rank 0 may have a template of its own."""

@@ -14,6 +14,7 @@ JAXJOBS = JobKind(
     operator=TRAINING_OPERATOR,
     container="jax",
     replicas_field="jaxReplicaSpecs",
+    port=6666,
 )
 JAX = FrameworkAdapter(
     name="JAX",

@@ -14,6 +14,7 @@ PADDLEJOBS = JobKind(
     operator=TRAINING_OPERATOR,
     container="paddle",
     replicas_field="paddleReplicaSpecs",
+    port=36543,
 )
 PADDLE = FrameworkAdapter(
     name="Paddle",

@@ -12,6 +12,7 @@ PYTORCHJOBS = JobKind(
     container="pytorch",
     replicas_field="pytorchReplicaSpecs",
     scaled_type="Worker",
+    port=23456,
 )
 PYTORCH = FrameworkAdapter(
     name="PyTorch",

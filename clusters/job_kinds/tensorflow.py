@@ -10,6 +10,7 @@ TFJOBS = JobKind(
     operator=TRAINING_OPERATOR,
     container="tensorflow",
     replicas_field="tfReplicaSpecs",
+    port=2222,
 )
 TENSORFLOW = FrameworkAdapter(
     name="TF",

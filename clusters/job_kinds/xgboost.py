@@ -14,6 +14,7 @@ XGBOOSTJOBS = JobKind(
     operator=TRAINING_OPERATOR,
     container="xgboost",
     replicas_field="xgbReplicaSpecs",
+    port=9999,
 )
 XGBOOST = FrameworkAdapter(
     name="XGBoost",

@@ -206,8 +206,8 @@ class ClusterIndex:
         return RUN_PASS
 
     def build_node_values(self) -> Sequence[scheduling.Node]:
-        """Build the plain values of all nodes, with the ports that the pods known now take."""
-        return [each.build_value(self._shapes.host_ports) for each in self.nodes.values()]
+        """Build the plain values of all nodes."""
+        return [each.build_value() for each in self.nodes.values()]
 
     def find_pod_group(self, namespace: str, name: str) -> Object | None:
         return self.pod_groups.get((namespace, name))

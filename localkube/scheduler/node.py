@@ -11,7 +11,6 @@ import scheduling
 from localkube.metadata import Object, labels_of, name_of
 from localkube.resources.taints import tolerates
 from localkube.scheduler import demand
-from scheduling.host_ports import WHOLE_PORT
 from scheduling.state import GPU, Amounts
 
 GPU_MEMORY = "nvidia.com/gpu.memory"
@@ -57,17 +56,13 @@ class Node:
         """How many devices it offers, whether or not all of them count."""
         return int(self.allocatable.get(GPU, 0))
 
-    def build_value(self, host_ports: Iterable[str] = ()) -> scheduling.Node:
-        """Build the plain value that decisions are made of.
-
-        `host_ports` names the ports that some pod takes: a node has each of them.
-        """
+    def build_value(self) -> scheduling.Node:
+        """Build the plain value that decisions are made of."""
         allocatable = {
             name: min(amount, MAX_DEVICES) if name == GPU else amount
             for name, amount in self.allocatable.items()
             if name != PODS and amount > 0
         }
-        allocatable |= dict.fromkeys(host_ports, WHOLE_PORT)
         return scheduling.Node(self.name, allocatable, self.device_memory, self.max_pods)
 
 

@@ -10,7 +10,6 @@ from localkube.scheduler.node import (
     describe_mismatch,
 )
 from localkube.scheduler.task import Task, encode_shape
-from scheduling.host_ports import is_host_port
 from scheduling.state import PodShape
 
 SPARE_SHAPES = 1000
@@ -23,8 +22,6 @@ class ShapeTable:
     def __init__(self, list_nodes: Callable[[], Mapping[str, Node]]) -> None:
         self._list_nodes = list_nodes
         self._shapes: dict[bytes, PodShape] = {}
-        self.host_ports: set[str] = set()
-        """Names of the amounts of all ports that pods of these shapes take."""
 
     def find_shape(self, demand: PodShape, rules: PlacementRules) -> PodShape:
         """Return the shape of pods that demand so much and may run in such places."""
@@ -37,7 +34,6 @@ class ShapeTable:
                 NodeAnswers(lambda node: describe_mismatch(node, rules), self._list_nodes),
                 NodeAnswers(lambda node: compute_preference(node, rules), self._list_nodes),
             )
-            self.host_ports.update(filter(is_host_port, shape.amounts))
         return shape
 
     def drop_unused(self, tasks: Iterable[Task], count: int) -> None:
@@ -45,6 +41,3 @@ class ShapeTable:
         if len(self._shapes) > 2 * count + SPARE_SHAPES:
             used = {task.pod.shape for task in tasks}
             self._shapes = {key: shape for key, shape in self._shapes.items() if shape in used}
-            self.host_ports = {
-                name for shape in used for name in shape.amounts if is_host_port(name)
-            }

@@ -42,6 +42,7 @@ from workloads.specs import (
     Configuration,
     ElasticSettings,
     Environment,
+    Framework,
     Git,
     Gpus,
     Preemptibility,
@@ -113,6 +114,18 @@ def test_other_pools_are_those_that_the_project_may_use(cast: Cast) -> None:
     assert found is not None
     assert found.spec.setup.node_pools == ()
     assert find_spec_change(spec, limited, "pool-t4") is None
+
+
+def test_what_takes_ports_of_nodes_can_leave_the_network_of_its_hosts(cast: Cast) -> None:
+    spec = a_spec(cast.team_a, "wired", workers=1)
+    assert find_spec_change(spec, NO_POOLS, "own-network") is None
+    security = replace(spec.setup.security, host_network=True)
+    wired = replace(spec, setup=replace(spec.setup, security=security))
+    change = find_spec_change(wired, NO_POOLS, "own-network")
+    assert change is not None
+    assert change.spec == spec
+    without_ports = replace(wired, framework=Framework.MPI)
+    assert find_spec_change(without_ports, NO_POOLS, "own-network") is None
 
 
 def test_a_sort_with_many_changes_leaves_room_for_the_others(cast: Cast) -> None:

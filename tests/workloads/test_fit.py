@@ -17,10 +17,13 @@ from workloads import fit, placement_rules
 from workloads.fit import Verdict
 from workloads.models import Pod, Workload
 from workloads.specs import (
+    Architecture,
     ClaimAccess,
     Compute,
+    Configuration,
     ElasticSettings,
     Environment,
+    Framework,
     Gpus,
     Lifecycle,
     MasterChanges,
@@ -30,10 +33,13 @@ from workloads.specs import (
     Setup,
     Spec,
     Topology,
+    encode_spec,
 )
 
 pytestmark = pytest.mark.django_db
 GI = 1 << 30
+PYTORCH = Framework.PYTORCH
+WORKERS_ONLY = Configuration.WORKERS_ONLY
 
 
 def a_node(cast: Cast, name: str = "n1", gpus: int = 4, **more: Any) -> Node:
@@ -301,6 +307,86 @@ def test_a_pod_needs_its_devices_on_one_node(cast: Cast) -> None:
     check = check_fit(asking(cast.team_a, Gpus(2)), cast.team_a).nodes
     assert check.verdict is Verdict.NEVER
     assert "a pod needs 2 GPUs on one node, and the largest that may take it has 1" in check.text
+
+
+def on_host_network(spec: Spec) -> Spec:
+    security = replace(spec.setup.security, host_network=True)
+    return replace(spec, setup=replace(spec.setup, security=security))
+
+
+def add_network_user(project: Project, node: str, framework: Framework = PYTORCH) -> None:
+    """A workload of the project with one pod on the network of a node."""
+    spec = on_host_network(a_spec(project, framework=framework, workers=1))
+    workload = Workload.objects.create(
+        project=project,
+        cluster=project.cluster,
+        name=f"network-{Workload.objects.count()}",
+        spec=encode_spec(spec),
+    )
+    names = {"uid": workload.name, "name": workload.name, "role": "worker"}
+    Pod.objects.create(workload=workload, attempt=1, node=node, phase="Running", **names)
+
+
+def test_pods_on_the_network_of_their_hosts_need_a_node_each(cast: Cast) -> None:
+    a_node(cast, "n1")
+    check = check_fit(on_host_network(asking(cast.team_a, TENTH, workers=1)), cast.team_a).nodes
+    assert check.verdict is Verdict.NEVER
+    assert check.text == (
+        "With the nodes that cluster here has now it cannot start: on the host's network each pod "
+        "takes port 23456 of a node for itself, so it needs 2 nodes at once, and 1 node may take "
+        "its pods. It waits until the cluster has more nodes; or use fewer workers, or not the "
+        "host's network."
+    )
+    a_node(cast, "n2", is_ready=False)
+    check = check_fit(on_host_network(asking(cast.team_a, TENTH, workers=1)), cast.team_a).nodes
+    assert check.verdict is Verdict.WARNS
+    assert check.text == (
+        "The nodes have room for 1 of its 2 pods now: 4 of 4 GPUs free on 1 ready node. On the "
+        "host's network each pod takes port 23456 of a node for itself."
+    )
+    Node.objects.update(is_ready=True)
+    check = check_fit(on_host_network(asking(cast.team_a, TENTH, workers=1)), cast.team_a).nodes
+    assert check.text == "The nodes have room for its 2 pods now."
+
+
+def test_nodes_too_small_for_a_pod_are_none_for_its_port(cast: Cast) -> None:
+    a_node(cast, "n1")
+    a_node(cast, "n2", gpus=0)
+    check = check_fit(on_host_network(asking(cast.team_a, WHOLE, workers=1)), cast.team_a).nodes
+    assert check.verdict is Verdict.NEVER
+    assert "it needs 2 nodes at once, and 1 node may take its pods" in check.text
+
+
+def test_a_port_that_another_pod_has_is_not_free(cast: Cast) -> None:
+    a_node(cast, "n1")
+    a_node(cast, "n2")
+    add_network_user(cast.team_b, "n1", Framework.XGBOOST)
+    spec = on_host_network(asking(cast.team_a, TENTH, workers=1))
+    assert check_fit(spec, cast.team_a).nodes.verdict is Verdict.FITS
+    add_network_user(cast.team_b, "n1")
+    check = check_fit(spec, cast.team_a).nodes
+    assert check.verdict is Verdict.WARNS
+    assert check.text.endswith(
+        "On the host's network each pod takes port 23456 of a node for itself, and on 1 of these "
+        "nodes another pod has it."
+    )
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"framework": Framework.MPI},
+        {"architecture": Architecture.STANDARD, "framework": None, "runs": 4, "parallelism": 4},
+        {"workers": 3, "elastic": ElasticSettings(1, 4), "configuration": WORKERS_ONLY},
+    ],
+    ids=["mpi", "standard", "elastic"],
+)
+def test_the_network_of_a_host_is_enough_for_pods_without_ports_or_for_one(
+    cast: Cast, more: dict[str, Any]
+) -> None:
+    a_node(cast, "n1")
+    spec = on_host_network(asking(cast.team_a, TENTH, **more))
+    assert check_fit(spec, cast.team_a).nodes.verdict is Verdict.FITS
 
 
 def test_nothing_known_is_said_to_be_not_checked(cast: Cast) -> None:

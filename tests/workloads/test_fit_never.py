@@ -1,5 +1,6 @@
 """What can never fit, however many others end: told from what does not fit now."""
 
+import html
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -280,3 +281,17 @@ def test_a_program_is_warned_of_a_claim_that_its_pods_cannot_share(cast: Cast) -
     (warning,) = bob("POST", "/workloads/distributed", body, 202)["warnings"]
     assert warning == fit["volumes"]["message"]
     assert warning.startswith("The new volume at /data is ReadWriteOnce")
+
+
+def test_a_person_and_a_program_read_the_same_of_too_few_nodes_for_a_port(cast: Cast) -> None:
+    a_node(cast, gpus=8)
+    body = a_body(cast, "train2", security={"hostNetwork": True})
+    bob = Caller(cast.bob)
+    fit = bob("POST", "/workloads/distributed/preview", body)["fit"]
+    text = fit["nodes"]["message"]
+    assert (fit["verdict"], fit["nodes"]["verdict"]) == ("never", "never")
+    assert "each pod takes port 23456 of a node for itself, so it needs 3 nodes at once" in text
+    assert bob("POST", "/workloads/distributed", body, 202)["warnings"] == [text]
+    walk = Walk(cast).send_start()
+    walk.send_setup(host_network="on")
+    assert text in " ".join(html.unescape(walk.see("review").text).split())

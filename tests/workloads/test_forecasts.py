@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from clusters.job_kinds.pytorch import PYTORCHJOBS
 from clusters.models import Cluster
 from simulation import Outlook, StartForecast
 from tests.cast import Cast, a_spec
@@ -369,25 +370,33 @@ def test_nothing_is_forecast_of_devices_that_are_not_played(cast: Cast) -> None:
         ask_for_workload(workload, cast.bob)
 
 
-def test_nothing_is_forecast_of_pods_on_the_network_of_too_few_nodes(cast: Cast) -> None:
-    add_node(cast, gpus=4)
-    for name, workers in (("two", 1), ("one", 0)):
-        spec = a_spec(cast.team_a, name, workers=workers)
-        security = replace(spec.setup.security, host_network=True)
-        spec = replace(spec, setup=replace(spec.setup, security=security))
-        add_workload(cast.team_a, name, spec=encode_spec(spec))
-    simulator = FixedSimulator(two=starts_in(HOUR), one=starts_in(HOUR))
-    forecast_cluster(cast.cluster, timezone.now(), simulator)
+def add_network_user(cast: Cast, name: str, node: str = "", pods: int = 1) -> Workload:
+    """Create a PyTorchJob on the network of its hosts, which runs on a node or waits."""
+    spec = a_spec(cast.team_a, name)
+    security = replace(spec.setup.security, host_network=True)
+    spec = replace(spec, setup=replace(spec.setup, security=security))
+    kind = {"framework": "PyTorch", "job_kind": PYTORCHJOBS.job_kind}
+    workload = add_workload(
+        cast.team_a, name, node, spec=encode_spec(spec), requested_pods=pods, **kind
+    )
+    [pod] = workload.pods.all()
+    for rank in range(1, pods):
+        pod.pk, pod.uid, pod.name, pod.rank = None, f"{name}-{rank}", f"{name}-{rank}", rank
+        pod.save(force_insert=True)
+    return workload
+
+
+def test_ports_of_nodes_are_played_forward(cast: Cast) -> None:
+    add_node(cast, gpus=8)
+    add_network_user(cast, "runs", "node-1")
+    add_network_user(cast, "one")
+    add_network_user(cast, "two", pods=2)
+    add_workload(cast.team_a, "other")
+    forecast_cluster(cast.cluster, timezone.now())
     outlooks = dict(WorkloadForecast.objects.values_list("workload__name", "outlook"))
-    assert outlooks == {"two": "unknown", "one": "starts"}
-    workload = Workload.objects.select_related("project", "cluster").get(name="two")
-    view = view_forecast(workload, cast.bob)
-    assert view is not None
-    assert view.sentence.startswith("No forecast. On the host's network each of its pods takes")
-    Cluster.objects.update(last_seen_at=timezone.now(), unreachable_since=None)
-    workload = Workload.objects.select_related("project__cluster").get(name="two")
-    with pytest.raises(CannotAsk, match="more pods than there are nodes"):
-        ask_for_workload(workload, cast.bob)
+    assert outlooks == {"one": "no-end", "two": "never", "other": "starts"}
+    [forecast] = WorkloadForecast.objects.filter(workload__name="one")
+    assert forecast.blockers == [str(Workload.objects.get(name="runs").pk)]
 
 
 def test_too_many_waiting_pods_of_one_project_leave_the_others_their_forecasts(

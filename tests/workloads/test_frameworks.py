@@ -13,6 +13,11 @@ from hypothesis import given, settings
 
 from clusters.capabilities import Capabilities, TrainingRuntime
 from clusters.job_kinds import JOB_KINDS
+from localkube.controllers.jax import Jax
+from localkube.controllers.paddle import Paddle
+from localkube.controllers.pytorch import PyTorch
+from localkube.controllers.tensorflow import TensorFlow
+from localkube.controllers.xgboost import XGBoost
 from tests.workloads import crds, golden
 from tests.workloads.spec_strategies import ANY_SPEC, MPI, TRAINJOBS
 from tests.workloads.submissions import train1
@@ -180,6 +185,15 @@ def test_a_trainer_without_a_runtime_of_the_framework_is_told_from_none() -> Non
             capabilities=lacking,
             job_kind="trainer.kubeflow.org/v1alpha1/TrainJob",
         )
+
+
+def test_a_kind_names_the_port_that_its_operator_gives_each_pod() -> None:
+    operators = (PyTorch(), TensorFlow(), XGBoost(), Jax(), Paddle())
+    ports = {each.resource.kind: each.port for each in operators}
+    kinds = {each.kind: each.port for each in JOB_KINDS.values() if each.port}
+    assert kinds == ports
+    by_framework = {each: each.adapter.port for each in Framework if each.adapter.port}
+    assert sorted(by_framework.values()) == sorted(ports.values())
 
 
 def test_mpi_is_never_a_trainjob() -> None:

@@ -1,6 +1,7 @@
 """The rows of a cluster as the state that decides who grows."""
 
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -12,14 +13,17 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from clusters.capabilities import Capabilities
+from clusters.job_kinds.mpi import MPIJOBS
 from clusters.models import Node
 from projects.models import Project
-from scheduling import CPU, GPU, MEMORY, ClusterState, Preemptibility
+from scheduling import CPU, GPU, MEMORY, ClusterState, Preemptibility, decide
 from tests.cast import Cast, a_spec
 from workloads import journal
 from workloads.elastic import cluster_state
 from workloads.elastic.cluster_state import LoadedState, TooLarge, load_cluster_state
 from workloads.elastic.jobs import load_jobs
+from workloads.elastic.scale_rules import count_room
+from workloads.kube_objects import DATA_WORKER
 from workloads.models import Attempt, Event, Pod, Workload
 from workloads.specs import Configuration, ElasticSettings
 from workloads.states import Status
@@ -36,11 +40,18 @@ def add_node(cast: Cast, name: str, **given: Any) -> None:
 
 
 def add_workload(
-    project: Project, name: str, elastic: ElasticSettings | None = None, **fields: Any
+    project: Project,
+    name: str,
+    elastic: ElasticSettings | None = None,
+    *,
+    is_on_host_network: bool = False,
+    **fields: Any,
 ) -> Workload:
     spec = a_spec(
         project, name, workers=2, configuration=Configuration.WORKERS_ONLY, elastic=elastic
     )
+    security = replace(spec.setup.security, host_network=is_on_host_network)
+    spec = replace(spec, setup=replace(spec.setup, security=security))
     workload = journal.create_workload(spec, project=project, user=None)
     given = {"status": Status.RUNNING, "started_at": timezone.now()} | fields
     Workload.objects.filter(pk=workload.pk).update(**given)
@@ -210,6 +221,34 @@ def test_a_job_of_devices_that_nobody_counts_gets_no_more(
     assert loaded.job is not None
     assert (loaded.job.workers, loaded.job.max_workers) == (2, most)
     assert loaded.uncounted_device == (resource if most == 2 else "")
+
+
+@pytest.mark.parametrize(("nodes", "room"), [(2, 0), (3, 1), (5, 2)])
+def test_a_job_on_the_network_of_its_hosts_has_room_on_nodes_without_its_pods(
+    cast: Cast, nodes: int, room: int
+) -> None:
+    for number in range(nodes):
+        add_node(cast, f"n{number}")
+    workload = add_workload(cast.team_a, "grows", ElasticSettings(1, 4), is_on_host_network=True)
+    set_job(workload, 2)
+    for index in range(2):
+        add_pod(workload, index, f"n{index}")
+    [loaded] = load_jobs(cast.cluster)
+    assert loaded.job is not None
+    room_counts = count_room(load(cast), [loaded.job], decide)
+    assert room_counts.get(loaded.job.key, 0) == room
+
+
+def test_data_workers_and_jobs_without_ports_share_the_network_of_a_host(cast: Cast) -> None:
+    add_node(cast, "n1")
+    workload = add_workload(cast.team_a, "trains", is_on_host_network=True)
+    add_pod(workload, 0, "n1")
+    add_pod(workload, 1, "n1", role=DATA_WORKER)
+    other = add_workload(cast.team_a, "other", is_on_host_network=True, job_kind=MPIJOBS.job_kind)
+    add_pod(other, 0, "n1")
+    ports = {pod.uid: list(pod.shape.amounts)[2:] for gang in load(cast).gangs for pod in gang.pods}
+    port = "host port TCP/23456"
+    assert ports == {"trains-0": [port, GPU], "trains-1": [GPU], "other-0": [GPU]}
 
 
 def test_what_waits_is_known_since_its_pod_was_made(cast: Cast) -> None:

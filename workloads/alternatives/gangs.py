@@ -35,7 +35,7 @@ def build_gang(
         memory = int(amounts.memory)
         # Devices that are shared by memory count as whole ones, as in `load_cluster_state`.
         gpus = None if kind.setup.compute.gpus.memory else amounts.gpus
-        shape = shapes.build(gpus, amounts.cpu, memory, placement)
+        shape = shapes.build(gpus, amounts.cpu, memory, placement, kind.host_port)
         pods += [
             Pod(f"{key}/{rank}", shape, rank) for rank in range(len(pods), len(pods) + kind.count)
         ]

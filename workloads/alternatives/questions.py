@@ -35,12 +35,7 @@ from workloads.forecasting.cluster_forecast import STALE_AFTER, TOO_LARGE
 from workloads.forecasting.evidence import load_run_lengths
 from workloads.forecasting.played_state import LEFT_OUT, load_played_state
 from workloads.forecasting.submissions import load_past_submissions
-from workloads.forecasting.unplayed_devices import (
-    NOT_PLAYED,
-    TOO_FEW_NODES,
-    find_unplayed_device,
-    lacks_nodes,
-)
+from workloads.forecasting.unplayed_devices import NOT_PLAYED, find_unplayed_device
 from workloads.judgement import Judgement, judge_submission
 from workloads.models import Workload, WorkloadForecast
 from workloads.placement_rules import load_pools
@@ -112,7 +107,6 @@ def ask_for_workload(workload: Workload, user: User) -> Question:
         raise CannotAsk("It was submitted by another version of Muster.") from error
     _require_played_devices(spec)
     builder = _Builder(workload.project, user)
-    _require_nodes(spec, builder)
     key = str(workload.pk)
     gang = next((each for each in builder.state.gangs if each.key == key), None)
     if gang is None and builder.is_cut:
@@ -127,7 +121,6 @@ def ask_for_draft(judgement: Judgement, user: User) -> Question:
     """Build the question of an acceptable submission that is not made yet. Raises CannotAsk."""
     _require_played_devices(judgement.spec)
     builder = _Builder(judgement.project, user)
-    _require_nodes(judgement.spec, builder)
     if builder.is_cut:
         # It would wait behind all that is left out.
         raise CannotAsk(LEFT_OUT)
@@ -142,11 +135,6 @@ def _require_played_devices(spec: Spec) -> None:
     device = find_unplayed_device(spec)
     if device:
         raise CannotAsk(f"It asks for {device}, and {NOT_PLAYED}.")
-
-
-def _require_nodes(spec: Spec, builder: "_Builder") -> None:
-    if lacks_nodes(spec, len(builder.state.nodes)):
-        raise CannotAsk(f"{TOO_FEW_NODES}: {NOT_PLAYED}.")
 
 
 class _Builder:

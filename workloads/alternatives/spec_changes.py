@@ -139,6 +139,16 @@ def _use_part_of_gpu(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
         yield SpecChange("portion-half", title, _set_gpus(spec, replace(gpus, portion=portion)))
 
 
+def _leave_host_network(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
+    setup = spec.setup
+    if spec.find_host_port(setup) is not None:
+        security = replace(setup.security, host_network=False)
+        title = "Without the host's network, on which each pod takes a port of a node for itself"
+        yield SpecChange(
+            "own-network", title, replace(spec, setup=replace(setup, security=security))
+        )
+
+
 def _use_other_pools(spec: Spec, pools: NodePools) -> Iterator[SpecChange]:
     named = spec.setup.node_pools
     if named:
@@ -174,6 +184,7 @@ _CHANGES: Sequence[Callable[[Spec, NodePools], Iterator[SpecChange]]] = (
     _change_preemptibility,
     _change_priority,
     _use_other_pools,
+    _leave_host_network,
     _use_fewer_workers,
     _use_fewer_runs_at_once,
     _use_fewer_gpus_in_all,

@@ -22,6 +22,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce, DenseRank
 
+from clusters.job_kinds import JOB_KINDS
 from clusters.models import Cluster
 from clusters.models import Node as NodeRow
 from clusters.project_manifests import QUEUE_PRIORITY, department_queue_name
@@ -109,9 +110,11 @@ class _LoadedPods(NamedTuple):
     unread_projects: frozenset[int] = frozenset()
 
 
+PORT_FIELDS = ("job_kind", "spec__setup__security__host_network")
+"""What tells the port that a workload's pods take of their nodes, as `find_host_port` takes it."""
 _GANG_FIELDS = (
     *("id", "project__queue", "priority", "preemptible", "created_at", "started_at"),
-    *("requested_pods", "framework", "pod_group", "current_attempt__requested_at"),
+    *("requested_pods", "framework", "pod_group", "current_attempt__requested_at", *PORT_FIELDS),
 )
 
 
@@ -337,7 +340,7 @@ def _build_gangs(
     return [
         _build_gang(
             each,
-            [_build_pod(pod, examples, shapes, devices) for pod in members],
+            _build_pods(each, members, examples, shapes, devices, is_of_data=is_of_data),
             unbroken_starts.get(each["id"], each["started_at"]),
             has_kai=has_kai,
             is_of_data=is_of_data,
@@ -370,14 +373,29 @@ def load_pod_specs(pods: Sequence[_PodValues]) -> Mapping[tuple[uuid.UUID, str],
     return {keys[pk]: nested_dict(data, "spec") for pk, data in rows}
 
 
+def _build_pods(
+    workload: Mapping[str, Any],
+    pods: Sequence[_PodValues],
+    examples: Mapping[tuple[uuid.UUID, str], Object],
+    shapes: ShapeBuilder,
+    devices: NodeDevices,
+    *,
+    is_of_data: bool,
+) -> Sequence[Pod]:
+    """Build the pods of a workload's gang; data workers are never on the host's network."""
+    host_port = None if is_of_data else find_host_port(*(workload[name] for name in PORT_FIELDS))
+    return [_build_pod(pod, examples, shapes, devices, host_port) for pod in pods]
+
+
 def _build_pod(
     pod: _PodValues,
     examples: Mapping[tuple[uuid.UUID, str], Object],
     shapes: ShapeBuilder,
     devices: NodeDevices,
+    host_port: int | None,
 ) -> Pod:
     spec = None if pod.node else examples.get((pod.workload_id, pod.role), {})
-    shape = shapes.build(pod.gpus, pod.cpu, pod.memory, spec)
+    shape = shapes.build(pod.gpus, pod.cpu, pod.memory, spec, host_port)
     return Pod(
         pod.uid,
         shape,
@@ -417,6 +435,12 @@ def _build_gang(
         created_at=asked_at.timestamp(),
         started_at=started_at.timestamp() if started_at else None,
     )
+
+
+def find_host_port(job_kind: str, is_on_host_network: object) -> int | None:
+    """Return the port that each pod of a job takes of its node; None for none."""
+    kind = JOB_KINDS.get(job_kind)
+    return kind.port or None if kind is not None and is_on_host_network is True else None
 
 
 def _find_min_member(workload: Mapping[str, Any]) -> int:

@@ -151,10 +151,13 @@ def _load_examples(
 ) -> Mapping[uuid.UUID, _WorkerExample]:
     """Load what a further worker of each workload asks for: as much as its first. Two queries."""
     firsts = {pods[0].pk: pods[0] for pods in workers.values()}
-    specs: dict[int, Object] = {
-        pk: nested_dict(data, "spec")
-        for pk, data in Pod.objects.filter(pk__in=list(firsts)).values_list("pk", "data")
-    }
+    rows = list(
+        Pod.objects.filter(pk__in=list(firsts)).values_list(
+            "pk", "data", *(f"workload__{name}" for name in cluster_state.PORT_FIELDS)
+        )
+    )
+    specs: dict[int, Object] = {pk: nested_dict(data, "spec") for pk, data, *_ in rows}
+    host_ports = {pk: cluster_state.find_host_port(*fields) for pk, _, *fields in rows}
     builder = ShapeBuilder(
         cluster_state.build_capacities(
             NodeRow.objects.filter(cluster=cluster)[: cluster_state.MOST_NODES]
@@ -162,7 +165,10 @@ def _load_examples(
     )
     return {
         pod.workload_id: _WorkerExample(
-            builder.build(pod.gpus, pod.cpu, pod.memory, specs.get(pk, {})),
+            builder.build(
+                *(pod.gpus, pod.cpu, pod.memory, specs.get(pk, {})),
+                host_ports.get(pk),
+            ),
             _find_uncounted_device(specs.get(pk, {})),
         )
         for pk, pod in firsts.items()

@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import ceil
 
 from scheduling import CPU, GPU, MEMORY, GpuShare, Number, PodShape
+from scheduling.host_ports import compute_port_amounts
 from workloads.diagnosis.node_capacity import NodeCapacity, filter_open_nodes
 from workloads.kube_objects import Object, nested_dict
 
@@ -33,15 +34,17 @@ class ShapeBuilder:
         cpu: Decimal | None,
         memory: int | None,
         pod_spec: Object | None = None,
+        host_port: int | None = None,
     ) -> PodShape:
         """Return the shape of a pod with these requests.
 
-        `pod_spec` says which nodes it accepts; None where it has one already.
+        `pod_spec` says which nodes it accepts; None where it has one already. `host_port` is the
+        port that it takes of its node.
         """
         mismatches = NOTHING_CLOSED if pod_spec is None else self._find_mismatches(pod_spec)
-        key = (gpus, cpu, memory, id(mismatches))
+        key = (gpus, cpu, memory, id(mismatches), host_port)
         if key not in self._shapes:
-            self._shapes[key] = _build_shape(gpus, cpu, memory, mismatches)
+            self._shapes[key] = _build_shape(gpus, cpu, memory, mismatches, host_port)
         return self._shapes[key]
 
     def _find_mismatches(self, pod_spec: Object) -> Mapping[str, str]:
@@ -85,9 +88,15 @@ def _write_placement(pod_spec: Object) -> str:
 
 
 def _build_shape(
-    gpus: Decimal | None, cpu: Decimal | None, memory: int | None, mismatches: Mapping[str, str]
+    gpus: Decimal | None,
+    cpu: Decimal | None,
+    memory: int | None,
+    mismatches: Mapping[str, str],
+    host_port: int | None,
 ) -> PodShape:
     amounts = {name: to_number(value) for name, value in ((CPU, cpu), (MEMORY, memory)) if value}
+    if host_port is not None:
+        amounts |= compute_port_amounts([("TCP", "", host_port)])
     # How much of a device some memory is, the rows do not say: it counts as a whole one.
     devices = Decimal(1) if gpus is None else gpus
     count = ceil(devices)

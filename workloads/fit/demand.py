@@ -13,11 +13,15 @@ NONE = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class PodDemand:
-    """A number of pods of one setup, and what each of them requests."""
+    """A number of pods of one setup, and what each of them requests.
+
+    `host_port` is the port that each takes of its node; None for none.
+    """
 
     setup: Setup
     amounts: ResourceAmounts
     count: int
+    host_port: int | None = None
 
     @property
     def total(self) -> ResourceAmounts:
@@ -44,7 +48,8 @@ class WorkloadDemand:
         # Only the workers' number can change, and they come after the master. Data workers load
         # while the others train, so all of them must find room.
         kinds = [
-            PodDemand(setup, calculate_pod_demand(setup), count) for setup, count in spec.pod_kinds
+            PodDemand(setup, calculate_pod_demand(setup), count, spec.find_host_port(setup))
+            for setup, count in spec.pod_kinds
         ]
         if spec.elastic is not None:
             workers = min(spec.elastic.min_pods - int(spec.has_master), spec.workers)
@@ -67,8 +72,19 @@ class WorkloadDemand:
         """The least that must find room at once for it to start."""
         if self.starts_together:
             return self
-        kinds = [PodDemand(kind.setup, kind.amounts, min(1, kind.count)) for kind in self.kinds]
+        kinds = [replace(kind, count=min(1, kind.count)) for kind in self.kinds]
         return WorkloadDemand(kinds, True)
+
+    @property
+    def without_host_ports(self) -> "WorkloadDemand":
+        """The same as if its pods took no ports of their nodes."""
+        kinds = [replace(kind, host_port=None) for kind in self.kinds]
+        return replace(self, kinds=kinds)
+
+    @property
+    def host_port(self) -> int | None:
+        """The port that its pods take of their nodes: all the same one; None for none."""
+        return next((kind.host_port for kind in self.kinds if kind.host_port), None)
 
     @property
     def has_gpu_memory(self) -> bool:

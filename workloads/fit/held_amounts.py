@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import NamedTuple
 
 from django.db.models import Count, Sum
 
@@ -30,6 +31,15 @@ class HeldAmounts:
 
     amounts: ResourceAmounts = field(default_factory=ResourceAmounts)
     pods: int = 0
+    host_ports: set[int] = field(default_factory=set)
+
+
+class _PodRequests(NamedTuple):
+    """Cores and bytes that a pod requests, and the port that it takes of its node."""
+
+    cpu: Decimal = _NONE
+    memory: Decimal = _NONE
+    host_port: int | None = None
 
 
 def load_held_amounts(cluster_id: uuid.UUID) -> Mapping[str, HeldAmounts]:
@@ -48,14 +58,15 @@ def load_held_amounts(cluster_id: uuid.UUID) -> Mapping[str, HeldAmounts]:
     requests = _load_pod_requests({group["workload_id"] for group in groups})
     amounts_by_node: dict[str, HeldAmounts] = defaultdict(HeldAmounts)
     for group in groups:
-        cpu, memory = requests.get(
-            (group["workload_id"], _find_part(group["role"])), (_NONE, _NONE)
-        )
+        key = (group["workload_id"], _find_part(group["role"]))
+        each = requests.get(key, _PodRequests())
         on_node = amounts_by_node[group["node"]]
         on_node.pods += group["pods"]
         on_node.amounts += ResourceAmounts(
-            group["devices"] or _NONE, cpu * group["pods"], memory * group["pods"]
+            group["devices"] or _NONE, each.cpu * group["pods"], each.memory * group["pods"]
         )
+        if each.host_port is not None:
+            on_node.host_ports.add(each.host_port)
     return amounts_by_node
 
 
@@ -65,10 +76,8 @@ def _find_part(role: str) -> str:
     return DATA_WORKER if role == DATA_WORKER else WORKER
 
 
-def _load_pod_requests(
-    ids: set[uuid.UUID],
-) -> dict[tuple[uuid.UUID, str], tuple[Decimal, Decimal]]:
-    """Return cores and bytes that a pod of each workload requests.
+def _load_pod_requests(ids: set[uuid.UUID]) -> dict[tuple[uuid.UUID, str], _PodRequests]:
+    """Return what a pod of each workload requests.
 
     By workload, and by the part that the pod has in it.
     """
@@ -80,15 +89,17 @@ def _load_pod_requests(
             spec = decode_spec(stored)
         except (UnreadableSpec, AttributeError):
             continue
-        requests[id, WORKER] = _parse_requests(spec.setup.compute)
-        requests[id, MASTER] = _parse_requests(spec.master_setup.compute)
+        for part, setup in ((WORKER, spec.setup), (MASTER, spec.master_setup)):
+            host_port = spec.find_host_port(setup)
+            requests[id, part] = _parse_requests(setup.compute, host_port)
         if spec.data_delivery is not None:
             requests[id, DATA_WORKER] = _parse_requests(spec.data_delivery.compute)
     return requests
 
 
-def _parse_requests(compute: Compute) -> tuple[Decimal, Decimal]:
-    return (
+def _parse_requests(compute: Compute, host_port: int | None = None) -> _PodRequests:
+    return _PodRequests(
         quantities.parse_or_zero(compute.cpu_request or compute.cpu_limit or "0"),
         quantities.parse_or_zero(compute.memory_request or compute.memory_limit or "0"),
+        host_port,
     )

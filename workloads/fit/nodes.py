@@ -1,7 +1,7 @@
 """Whether a submission finds room on the nodes: now, and if nothing else ran there."""
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -26,6 +26,7 @@ UNLIMITED = 2**31
 _WAITS = "It waits until the cluster has more nodes;"
 _SMALLER = f"{_WAITS} or ask for less, or use a project on a larger cluster."
 _FEWER = f"{_WAITS} or ask for fewer pods, or use a project on a larger cluster."
+_OFF_NETWORK = f"{_WAITS} or use fewer workers, or not the host's network."
 _SPREAD = (
     "It waits until the cluster has a larger node; or ask for less for each pod, and for more "
     "workers if the work can be spread."
@@ -43,13 +44,17 @@ closed to pods, new, or about to go.
 
 @dataclass(frozen=True, slots=True)
 class NodeRoom:
-    """A node with what is free on it now, and how many pods it takes in all and now."""
+    """A node with what is free on it now, and how many pods it takes in all and now.
+
+    `ports_in_use` are the ports of the node that our pods there have.
+    """
 
     capacity: NodeCapacity
     total_pods: int
     free_pods: int
     has_all_labels: bool = True
     """False where more labels may be there than are known."""
+    ports_in_use: Set[int] = frozenset()
 
 
 def check_nodes(demand: WorkloadDemand, cluster: Cluster, pools: NodePools) -> FitCheck:
@@ -112,6 +117,8 @@ def _describe_impossibility(
     for kind, open_rooms in permitted:
         if text := _describe_too_large_pod(kind, open_rooms):
             return text
+    if text := _describe_too_few_nodes(permitted):
+        return text
     offered = sum_amounts(room.capacity.total for room in together.values())
     for attribute, show in RESOURCE_FORMATTERS.items():
         need, total = getattr(demand.total, attribute), getattr(offered, attribute)
@@ -146,6 +153,32 @@ def _describe_too_large_pod(kind: PodDemand, rooms: Sequence[NodeRoom]) -> str:
     return f"a pod needs more than any one node has of GPUs, CPU and memory together. {_SPREAD}"
 
 
+def _describe_too_few_nodes(permitted: Sequence[tuple[PodDemand, Sequence[NodeRoom]]]) -> str:
+    """Describe that pods which take a port of their nodes have too few nodes; "" if they do not.
+
+    All together need as many as they are, and each kind as many that are large enough for it.
+    """
+    takers = [
+        (kind, {room.capacity.name for room in rooms if kind.amounts.fits_in(room.capacity.total)})
+        for kind, rooms in permitted
+        if kind.host_port is not None
+    ]
+    for group in (takers, *([each] for each in takers)):
+        pods = sum(kind.count for kind, _ in group)
+        nodes = len(set[str]().union(*(names for _, names in group)))
+        if pods > nodes:
+            return (
+                f"on {_describe_port(takers[0][0].host_port)}, so it needs "
+                f"{format_count(pods, 'node')} at once, and {format_count(nodes, 'node')} may take "
+                f"its pods. {_OFF_NETWORK}"
+            )
+    return ""
+
+
+def _describe_port(host_port: int | None) -> str:
+    return f"the host's network each pod takes port {host_port} of a node for itself"
+
+
 def _check_free_room(
     demand: WorkloadDemand,
     nodes: Sequence[Node],
@@ -176,12 +209,22 @@ def _check_free_room(
         lack = "labels that are asked for are missing, or taints are not tolerated"
         return FitCheck(Verdict.WARNS, f"{_describe_no_node(len(rooms), demand)}: {lack}.", seen_at)
     free = _describe_free_room(list(permitted.values()))
+    ports = ""
+    if count_placeable_pods(demand.without_host_ports, rooms, pools) > placeable:
+        ports = _describe_port_use(demand.host_port, list(permitted.values()))
     return FitCheck(
         Verdict.WARNS,
         f"The nodes have room for {placeable:,} of {_describe_pods(demand.pods)} now: "
-        f"{free}.{memory}",
+        f"{free}.{ports}{memory}",
         seen_at,
     )
+
+
+def _describe_port_use(host_port: int | None, rooms: Sequence[NodeRoom]) -> str:
+    """Describe what a port has to do with it that not all pods find room."""
+    count = sum(host_port in room.ports_in_use for room in rooms)
+    text = f" On {_describe_port(host_port)}"
+    return f"{text}, and on {count:,} of these nodes another pod has it." if count else f"{text}."
 
 
 def _describe_free_room(rooms: Sequence[NodeRoom]) -> str:
@@ -231,7 +274,7 @@ def _build_room(node: Node, ours: HeldAmounts) -> NodeRoom:
     capacity = NodeCapacity(
         node.name, total, total - foreign - ours.amounts, True, labels, node.taints
     )
-    return NodeRoom(capacity, pods, free_pods)
+    return NodeRoom(capacity, pods, free_pods, ports_in_use=ours.host_ports)
 
 
 def list_open_nodes(kind: PodDemand, nodes: Iterable[Node], pools: NodePools) -> Sequence[NodeRoom]:
@@ -258,6 +301,7 @@ def count_placeable_pods(
 ) -> int:
     """Count the pods that find a node, filling one node after the other."""
     free = {room.capacity.name: (room.capacity.free, room.free_pods) for room in rooms}
+    with_port = {room.capacity.name for room in rooms if demand.host_port not in room.ports_in_use}
     placed = 0
     for kind in demand.kinds:
         remaining = kind.count
@@ -266,6 +310,10 @@ def count_placeable_pods(
                 break
             amounts, pods = free[room.capacity.name]
             fitting = min(remaining, _count_copies(kind.amounts, amounts, pods))
+            if kind.host_port is not None:
+                fitting = min(fitting, int(room.capacity.name in with_port))
+                if fitting:
+                    with_port.remove(room.capacity.name)
             placed_there = PodDemand(kind.setup, kind.amounts, fitting)
             free[room.capacity.name] = (amounts - placed_there.total, pods - fitting)
             remaining -= fitting

@@ -21,7 +21,7 @@ from workloads.forecasting.margins import load_margins
 from workloads.forecasting.played_state import load_played_state
 from workloads.forecasting.simulator_process import SimulatorFailed, simulate_apart
 from workloads.forecasting.submissions import load_past_submissions
-from workloads.forecasting.unplayed_devices import load_ids_of_unplayed
+from workloads.forecasting.unplayed_devices import load_ids_with_unplayed_devices
 from workloads.models import (
     MOST_FORECASTS,
     ClusterForecast,
@@ -91,11 +91,9 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
     )
     forecasts: Mapping[str, StartForecast] = {}
     unplayed_ids: Collection[uuid.UUID] = ()
-    node_count = 0
     try:
         loaded = load_played_state(cluster, now)
         unplayed_ids = _find_unplayed_ids(workloads, loaded)
-        node_count = len(loaded.state.nodes)
         lengths = load_run_lengths(cluster.pk, now)
         before_now = load_past_submissions(cluster, lengths, now)
         forecasts = simulate(
@@ -110,7 +108,7 @@ def forecast_cluster(cluster: Cluster, now: datetime, simulate: Simulator = simu
         computed.trouble = TOO_LARGE
     except SimulatorFailed as error:
         computed.trouble = str(error)
-    updates = _build_updates(cluster, workloads, forecasts, computed, unplayed_ids, node_count)
+    updates = _build_updates(cluster, workloads, forecasts, computed, unplayed_ids)
     computed.took_seconds = time.monotonic() - began_at
     journal.record_forecasts(computed, before, updates)
     return True
@@ -141,24 +139,23 @@ def _build_updates(
     forecasts: Mapping[str, StartForecast],
     computed: ClusterForecast,
     unplayed_ids: Collection[uuid.UUID],
-    node_count: int,
 ) -> Sequence[journal.ForecastUpdate]:
     """Build what is written of each waiting workload. Some queries, whatever waits."""
     now = computed.computed_at
     margins = load_margins(cluster.pk, now)
     old_rows = WorkloadForecast.objects.filter(workload__cluster=cluster).in_bulk()
     open_records = _load_kept_records(cluster)
-    ids_of_unplayed = load_ids_of_unplayed(workloads, node_count)
+    ids_with_unplayed_devices = load_ids_with_unplayed_devices(workloads)
     updates = []
     for workload in workloads:
-        asks_for_unplayed = workload.pk in ids_of_unplayed
-        forecast = None if asks_for_unplayed else forecasts.get(str(workload.pk))
+        has_unplayed_device = workload.pk in ids_with_unplayed_devices
+        forecast = None if has_unplayed_device else forecasts.get(str(workload.pk))
         record = None
         if forecast is None:
             row = _build_row_without_forecast(
                 workload,
                 computed,
-                asks_for_unplayed=asks_for_unplayed,
+                has_unplayed_device=has_unplayed_device,
                 is_unplayed=workload.pk in unplayed_ids,
             )
         else:
@@ -182,10 +179,10 @@ def _load_kept_records(cluster: Cluster) -> Mapping[tuple[object, int], list[For
 
 
 def _build_row_without_forecast(
-    workload: Workload, computed: ClusterForecast, *, asks_for_unplayed: bool, is_unplayed: bool
+    workload: Workload, computed: ClusterForecast, *, has_unplayed_device: bool, is_unplayed: bool
 ) -> WorkloadForecast:
     """Build the row that says why nothing is forecast."""
-    if computed.trouble or asks_for_unplayed:
+    if computed.trouble or has_unplayed_device:
         outlook = ForecastOutlook.UNKNOWN
     elif workload.status == Status.PREPARING:
         outlook = ForecastOutlook.PREPARING

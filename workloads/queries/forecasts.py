@@ -16,12 +16,7 @@ from projects.models import User
 from simulation.run_lengths import FEWEST_RUNS
 from workloads.diagnosis.queue_position import QueuePosition, format_ordinal
 from workloads.forecasting.played_state import LEFT_OUT
-from workloads.forecasting.unplayed_devices import (
-    NOT_PLAYED,
-    TOO_FEW_NODES,
-    find_unplayed_device,
-    lacks_nodes,
-)
+from workloads.forecasting.unplayed_devices import NOT_PLAYED, find_unplayed_device
 from workloads.journal.forecast_records import UNSTARTED
 from workloads.models import (
     FORECAST_AGE,
@@ -305,12 +300,9 @@ def _explain(outlook: ForecastOutlook, blockers: Sequence[Blocker], workload: Wo
 def _explain_devices(workload: Workload) -> str:
     """Return what a workload asks for of which nobody knows what is free; "" without it."""
     try:
-        spec = decode_spec(workload.spec)
+        device = find_unplayed_device(decode_spec(workload.spec))
     except UnreadableSpec:
         return ""
-    device = find_unplayed_device(spec)
-    if not device and lacks_nodes(spec, 1):
-        return f"{TOO_FEW_NODES}: {NOT_PLAYED}."
     return f"It asks for {device}, and {NOT_PLAYED}." if device else ""
 
 

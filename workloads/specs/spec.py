@@ -305,6 +305,15 @@ class Spec:
             topology=None,
         )
 
+    def find_host_port(self, setup: Setup) -> int | None:
+        """Return the port that a pod of this setup takes of its node; None for none.
+
+        On the host's network that is the port which the framework's operator gives each pod.
+        """
+        if self.framework is None or not (self.is_distributed and setup.security.host_network):
+            return None
+        return self.framework.adapter.port or None
+
     @property
     def training_processes(self) -> int:
         """Return how many processes train, as submitted.
