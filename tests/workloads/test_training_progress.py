@@ -92,6 +92,52 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "samples_per_second": 512.5,
     },
     "epochs": {"pattern": "plain-epochs", "step": None, "epoch": 3, "epochs": 12, "loss": 0.4321},
+    "timm": {
+        "pattern": "timm",
+        "step": 1301,
+        "total": None,
+        "epoch": 1,
+        "epoch_step": 50,
+        "epoch_steps": 1251,
+        "loss": 6.843,
+        "learning_rate": 2e-5,
+        "samples_per_second": 3095.23,
+    },
+    "mmengine": {
+        "pattern": "openmmlab-epochs",
+        "step": 286,
+        "total": None,
+        "epoch": 3,
+        "epoch_step": 50,
+        "epoch_steps": 118,
+        "loss": 0.7345,
+    },
+    "mmengine_iterations": {
+        "pattern": "openmmlab",
+        "step": 100,
+        "total": 80_000,
+        "loss": 2.1234,
+        "learning_rate": 9.9888e-3,
+    },
+    "mmcv": {"step": 50, "total": None, "epoch": 1, "epoch_steps": 7330, "loss": 1.2345},
+    "fairseq": {"step": 100, "total": None, "epoch": 1, "epoch_steps": 1102, "loss": 14.2},
+    "estimator": {"pattern": "estimator", "step": 100, "total": None, "loss": 1.2345},
+    "composer": {
+        "pattern": "composer-epochs",
+        "step": 12,
+        "total": None,
+        "epoch": 1,
+        "epoch_steps": 100,
+        "loss": 11.7312,
+        "samples_per_second": 23.5,
+        "learning_rate": 3e-4,
+    },
+    "composer_batches": {"pattern": "composer", "step": 12, "total": 4800, "loss": 9.5},
+    "yolo": {"pattern": "yolo", "step": 132, "total": 12_000, "epoch": 2, "epochs": 100},
+    "yolo_new": {"pattern": "yolo", "step": 180, "total": 12_000, "epoch": 2, "epochs": 100},
+    "xgboost": {"pattern": "boosting", "step": 10, "total": None, "loss": 0.51234},
+    # Its last line has a loss of validation alone.
+    "lightgbm": {"pattern": "boosting", "step": 20, "total": None, "loss": 0.25},
 }
 
 
@@ -137,6 +183,13 @@ def test_reads_the_output_of_a_framework(name: str) -> None:
         b"{" * 3000,
         b'{"step": {"a": 1}, "loss": [1, 2]}',
         b"step 99999999999999999999999999 loss x",
+        b"INFO:tensorflow:Saving dict for global step 9: global_step = 9, loss = 0.5",
+        b"01 | INFO | valid | epoch 001 | valid on 'valid' subset | loss 9.5 | ppl 415",
+        b"01 - mmengine - INFO - Epoch(val) [3][10/20]  time: 0.2  loss: 0.5",
+        b"Class  Images  Instances  Box(P  R  mAP50): 100%|####| 4/4 [00:01<00:00, 3.0it/s]",
+        b"[Eval batch=3/10] Eval on eval data:",
+        b"[12] a line with a number in front",
+        b"[12]\tvalid_0's loss: 0.4",
     ],
 )
 def test_ignores_what_is_no_progress(line: bytes) -> None:
@@ -166,6 +219,10 @@ def test_reads_long_lines_in_bounded_time() -> None:
         b"epoch " * 170_000,
         b"{" + b'"a":[' * 200_000,
         b"Epoch 1: " + b" " * 1_000_000 + b"3%|",
+        b"Train: 0 [1/2 " + b"Time: 1" * 200_000,
+        b"1/2 1G " + b"1:" * 500_000,
+        b"[1]\t" + b"a-" * 500_000,
+        b"Epoch(train) [" + b"1][" * 300_000,
     ]
     parser, began = LineParser(), time.process_time()
     for line in lines:
@@ -186,6 +243,26 @@ def test_steps_may_go_backwards_after_a_restart() -> None:
     for each in LineParser().parse_line(b"step 400 of 1000 loss 0.2"):
         assert state.apply_reading(each.reading, 9.0, each.evidence)
     assert (state.step, state.total, state.loss) == (400, 1000, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "step"),
+    [
+        (
+            b"Epoch(train) [3][ 50/118]  lr: 2.0000e-03  loss: 0.7",
+            b"Epoch(train) [2][ 10/118]  lr: 2.0000e-03  loss: 0.8",
+            128,
+        ),
+        (b"Train: 4 [ 900/1000 ( 90%)]  Loss: 1", b"Train: 4 [   0/1000 (  0%)]  Loss: 2", 4000),
+        (b"loss = 0.5, step = 900 (2.3 sec)", b"loss = 0.6, step = 800", 800),
+    ],
+)
+def test_a_restart_goes_on_from_its_checkpoint(before: bytes, after: bytes, step: int) -> None:
+    state = _read_state(before)
+    state.begin_log()
+    for each in LineParser().parse_line(after):
+        assert state.apply_reading(each.reading, 9.0, each.evidence)
+    assert state.step == step
 
 
 def test_an_evaluation_inside_a_training_does_not_count() -> None:

@@ -39,8 +39,8 @@ class Pattern:
 
 
 METRICS: Sequence[str] = (
-    rf"(?i)(?:^|[^\w-])(?:train(?:ing)?[_ ]?|lm[_ ]|total[_ ])?loss{_BETWEEN}"
-    rf"(?:tensor\()?(?P<loss>{NUMBER})",
+    rf"(?i)(?:^|[^\w-])(?:(?:reduced_)?train(?:ing)?[_ ]?|lm[_ ]|total[_ ]|step_)?"
+    rf"loss{_BETWEEN}(?:tensor\()?(?P<loss>{NUMBER})",
     rf"(?i)(?:^|[^\w])(?:lr|learning[_ ]rate){_BETWEEN}(?P<learning_rate>{NUMBER})",
     r"(?i)(?:^|[^\w]|curr|train_)(?:samples|examples|images|sequences)"
     rf"(?:[_ ]?per[_ ]?sec(?:ond)?|/s(?:ec(?:ond)?)?){_BETWEEN}(?P<samples_per_second>{NUMBER})",
@@ -52,7 +52,7 @@ _EVALUATION = r"(?i)(?:valid|eval|test|predict|sanity)"
 _EVALUATION_BAR = rf"{_EVALUATION}[^|]{{0,100}}?\d{{1,3}}%\|"
 _OTHER_WORK = (
     r"(?i)(?:load|map|token|shard|fetch|infer|filter|split|cast|process|extract|generat|sav|cach|"
-    r"reading|writing|files|dataset|captur|convert|compil)[^|]{0,100}?\d{1,3}%\||"
+    r"reading|writing|files|dataset|captur|convert|compil|class +images)[^|]{0,100}?\d{1,3}%\||"
     r"<[\d:?]{1,12}, *(?:[\d.?]+ examples/s|[\d.?]+ ?[kmgt]?i?b/s|\d{6,}(?:\.\d+)?it/s)"
 )
 """Descriptions of bars that are not about training steps, and rates of those that have none.
@@ -114,6 +114,15 @@ PATTERNS: Sequence[Pattern] = (
         unless=_EVALUATION,
     ),
     Pattern(
+        "yolo",
+        "Ultralytics YOLO",
+        (
+            rf"^\s*(?P<epoch>\d+)/(?P<epochs>\d+)\s+[\d.]+G\s[^|%]{{1,200}}:\s*"
+            rf"(?:{_BAR}|\d{{1,3}}%\s+{_EQUAL_SIGNS}\s*)(?P<step>\d+)/(?P<total>\d+)\b",
+        ),
+        is_of_epoch=True,
+    ),
+    Pattern(
         TQDM,
         "tqdm",
         (rf"{_BAR}(?P<step>\d+)/(?P<total>\d+) \[",),
@@ -152,6 +161,82 @@ PATTERNS: Sequence[Pattern] = (
         first_epoch=0,
     ),
     Pattern(
+        "timm",
+        "timm",
+        (
+            r"\bTrain: (?P<epoch>\d+) \[\s*(?P<step>\d+)/\s*(?P<total>\d+) .*?\bTime: [\d.]+s,"
+            rf"\s*(?P<samples_per_second>{NUMBER})/s",
+            r"\bTrain: (?P<epoch>\d+) \[\s*(?P<step>\d+)/\s*(?P<total>\d+) ",
+        ),
+        is_of_epoch=True,
+        first_epoch=0,
+    ),
+    Pattern(
+        "openmmlab-epochs",
+        "MMEngine and MMCV, by epochs",
+        (
+            r"\bEpoch\(train\)\s+\[\s*(?P<epoch>\d+)\]\[\s*(?P<step>\d+)/(?P<total>\d+)\]",
+            r"\bEpoch \[(?P<epoch>\d+)\]\[(?P<step>\d+)/(?P<total>\d+)\]\s+lr: ",
+        ),
+        is_of_epoch=True,
+        first_epoch=1,
+    ),
+    Pattern(
+        "openmmlab",
+        "MMEngine and MMCV, by iterations",
+        (
+            r"\bIter\(train\)\s+\[\s*(?P<step>\d+)/(?P<total>\d+)\]",
+            r"\bIter \[(?P<step>\d+)/(?P<total>\d+)\]\s+lr: ",
+        ),
+    ),
+    Pattern(
+        "fairseq",
+        "fairseq",
+        (r"\| epoch (?P<epoch>\d+):\s+(?P<step>\d+) / (?P<total>\d+) ",),
+        is_of_epoch=True,
+        first_epoch=1,
+    ),
+    Pattern(
+        "estimator",
+        "TensorFlow's Estimator",
+        (rf"\bloss = (?P<loss>{NUMBER}), step = (?P<step>\d+)\b",),
+    ),
+    Pattern(
+        "composer-epochs",
+        "Composer, by epochs",
+        (
+            r"^\[epoch=(?P<epoch>\d+)(?:/(?P<epochs>\d+))?\]"
+            r"\[batch=(?P<step>\d+)/(?P<total>\d+)\]:",
+        ),
+        is_of_epoch=True,
+        first_epoch=1,
+    ),
+    Pattern(
+        "composer",
+        "Composer",
+        (
+            r"^\[batch=(?P<step>\d+)/(?P<total>\d+)\]:",
+            rf"^\s*Train loss/train/total: (?P<loss>{NUMBER})",
+            rf"^\s*Train throughput/samples_per_sec: (?P<samples_per_second>{NUMBER})",
+            rf"^\s*Train lr-\w+/group0: (?P<learning_rate>{NUMBER})",
+        ),
+    ),
+    Pattern(
+        "boosting",
+        "XGBoost and LightGBM",
+        (
+            r"^(?:\[[\d:]{8}\] )?\[(?P<step>\d+)\]\t+(?:train-(?:rmsle|rmse|mae|m?logloss|m?error):"
+            rf"|training's (?:l1|l2|rmse|binary_logloss|multi_logloss): )(?P<loss>{NUMBER})",
+            r"\[LightGBM\] \[Info\] Iteration:\s*(?P<step>\d+), training "
+            rf"(?:l1|l2|rmse|binary_logloss|multi_logloss) : (?P<loss>{NUMBER})",
+            r"^(?:\[[\d:]{8}\] )?\[(?P<step>\d+)\]\t+\w[\w ]{0,60}"
+            r"(?:-[\w@-]{1,60}:|'s [\w@ ]{1,60}: )",
+            r"\[LightGBM\] \[Info\] Iteration:\s*(?P<step>\d+), ",
+        ),
+        # METRICS would take a loss of validation for that of the training.
+        unless=r"\]\t+(?:valid|eval|test)\w*'s loss: ",
+    ),
+    Pattern(
         "plain",
         "step … loss …",
         (
@@ -161,7 +246,7 @@ PATTERNS: Sequence[Pattern] = (
             r".*(?:loss|\blr\b|learning.rate|/s\b|per.sec)",
             r"^\w{1,40}: rank \d+ of \d+, (?P<total>\d+) steps$",
         ),
-        unless=r"(?i)^[^\d]{0,40}\b(?:valid|eval)",
+        unless=r"(?i)^[^\d]{0,40}\b(?:valid|eval)|\bsaving dict for global step\b",
     ),
     Pattern(
         "plain-epochs",
@@ -171,13 +256,13 @@ PATTERNS: Sequence[Pattern] = (
             r"(?P<epochs>\d+)\]?.*loss",
             rf"(?i)\bepochs?\b\s*[:=#]?\s*\[?(?P<epoch>{NUMBER})\]?.*loss",
         ),
-        unless=r"(?i)(?:valid|eval|test)\w*[ _-]*(?:epoch|loss)\b.*$",
+        unless=r"(?i)(?:valid|eval|test)\w*[ _-]*(?:epoch|loss)\b.*$|\bvalid on\b",
     ),
     Pattern(
         "plain-loss",
         "loss …",
         (rf"(?i)(?:^|[^\w-])(?:train(?:ing)?[_ ])?loss\s*[:=]\s*{NUMBER}",),
-        unless=r"(?i)(?:valid|eval|test|dev|best)",
+        unless=r"(?i)(?:valid|eval|test|dev|best|\(val\)|saving dict for global step)",
     ),
 )
 
@@ -205,5 +290,5 @@ TITLES = {each.name: each.title for each in (*PATTERNS, JSON)} | {
     OWN: "the pattern of MUSTER_PROGRESS_PATTERN",
 }
 PATTERN_NAMES = tuple(TITLES)
-HINT = r"(?i)loss|step|iter|epoch|\d%\||\d/\d"
+HINT = r"(?i)loss|step|iter|epoch|\d%\||\d/\d|\d\]\t|^\s*Train (?:throughput/|lr-)"
 """What every line of progress has; of most other lines one search says that nothing is in them."""
