@@ -26,7 +26,7 @@ from django.template.base import FilterExpression, Parser, TextNode, Token
 from django.templatetags.static import static
 from django.urls import get_script_prefix, reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from console import tracing
@@ -216,6 +216,18 @@ def duration(seconds: float | None) -> str:
     if total_seconds < _DAY:
         return f"{total_seconds // _HOUR} h {total_seconds % _HOUR // _MINUTE} min"
     return f"{total_seconds // _DAY} d {total_seconds % _DAY // _HOUR} h"
+
+
+@register.filter(name="code")
+def mark_code(text: str) -> SafeString:
+    """Return a text as HTML in which what stands between backticks is code."""
+    parts = conditional_escape(text).split("`")
+    if len(parts) % 2 == 0:
+        # One of them has no partner: which of them that is, nobody knows.
+        return conditional_escape(text)
+    for at in range(1, len(parts), 2):
+        parts[at] = f"<code>{parts[at]}</code>"
+    return mark_safe("".join(parts))  # noqa: S308 - escaped above
 
 
 @register.filter(name="gpus")

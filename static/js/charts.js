@@ -8,7 +8,7 @@
   const charts = new Map();
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const number = (value) => (value === null || value === undefined ? "–" : String(Math.round(value * 1000) / 1000));
+  const number = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en-GB", { maximumFractionDigits: 3 }));
   const make = (tag, css, text) => {
     const made = document.createElement(tag);
     if (css) made.className = css;

@@ -365,7 +365,7 @@
       if (item.cut) {
         const cut = document.createElement("span");
         cut.className = "lg-cut";
-        cut.textContent = ` … ${item.cut.toLocaleString()} more bytes of this line are in the download`;
+        cut.textContent = ` … ${item.cut.toLocaleString("en-GB")} more bytes of this line are in the download`;
         text.append(cut);
       }
       row.append(text);
@@ -392,11 +392,12 @@
     empty() { this.box.classList.toggle("lg-lines--empty", this.count === 0); }
 
     state() {
-      const lines = this.count;
+      // A gap is a row, but no line.
+      const lines = this.box.getElementsByClassName("lg-line").length;
       const listens = this.source && this.lines;
       const live = listens && this.source.readyState === EventSource.OPEN && !this.over;
       const word = this.over ? "Complete" : live ? "Live" : listens ? "Connecting" : this.displaced ? "Paused while other windows are live" : "Paused";
-      const text = lines ? `${word} · ${lines.toLocaleString()} lines in view` : this.over ? this.nothing : `${word} · ${this.nothing}`;
+      const text = this.count ? `${word} · ${lines.toLocaleString("en-GB")} line${lines === 1 ? "" : "s"} in view` : this.over ? this.nothing : `${word} · ${this.nothing}`;
       // What is set again is read out again.
       if (this.foot.textContent !== text) this.foot.textContent = text;
       this.foot.classList.toggle("lg-live", !!live);

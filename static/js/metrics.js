@@ -20,14 +20,16 @@
   const day = (seconds) => new Date(seconds * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 
   const PREFIXES = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
+  // Commas between thousands, as in every text of the server.
+  const grouped = (value) => value.toLocaleString("en-GB", { maximumSignificantDigits: 3 });
   const write = (value, unit) => {
     if (value === null || value === undefined || Number.isNaN(value)) return "–";
     if (unit.startsWith("bytes")) {
       let at = 0;
       while (Math.abs(value) >= 1024 && at < PREFIXES.length - 1) { value /= 1024; at += 1; }
-      return `${Number(value.toPrecision(3))} ${PREFIXES[at]}B${unit.slice(5)}`;
+      return `${grouped(value)} ${PREFIXES[at]}B${unit.slice(5)}`;
     }
-    return `${Number(value.toPrecision(3))}${unit === "%" ? " %" : unit ? ` ${unit}` : ""}`;
+    return `${grouped(value)}${unit === "%" ? " %" : unit ? ` ${unit}` : ""}`;
   };
 
   // Bytes are read best at multiples of 1024, so the axis steps by powers of two.

@@ -7,7 +7,7 @@
   const STEP = 1.6;
   const MOST_ROWS = 1000;
   const TICK_PIXELS = 110;
-  const LABEL_PIXELS = 36;
+  const LABEL_MARGIN = 5;
   const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 1209600, 2592000, 7776000, 31536000];
   const SVG = "http://www.w3.org/2000/svg";
   // Where a reader was in a workload's picture, for when it comes anew.
@@ -90,11 +90,21 @@
 
     shapeOf(target) { return target.closest?.(".tl-shape")?.timelineShape; }
 
+    // All at once, before anything is moved: a measurement after a change lays the page out again.
+    measureLabels() {
+      for (const shape of this.shapes.flat()) {
+        if (shape.labelPixels || shape.isMark) continue;
+        const text = shape.element.querySelector("text");
+        if (text) shape.labelPixels = text.getComputedTextLength();
+      }
+    }
+
     // From moments to percent of the width, for all that is drawn.
     apply() {
       const length = this.end - this.begin;
       const percent = (at) => (100 * (at - this.begin)) / length;
       const pixels = this.lanes[0].clientWidth / 100;
+      this.measureLabels();
       for (const shape of this.shapes.flat()) {
         const isOutside = shape.end < this.begin || shape.begin > this.end;
         shape.isOutside = isOutside;
@@ -106,8 +116,8 @@
         for (const part of shape.parts) {
           part.setAttribute("x", `${x.toFixed(3)}%`);
           part.setAttribute("width", `${width.toFixed(3)}%`);
-          // A single letter of a word tells nothing.
-          if (part.localName === "svg") part.setAttribute("visibility", width * pixels < LABEL_PIXELS ? "hidden" : "visible");
+          // A part of a word misleads; the whole is under the pointer and in aria-label.
+          if (part.localName === "svg") part.setAttribute("visibility", width * pixels < shape.labelPixels + 2 * LABEL_MARGIN ? "hidden" : "visible");
         }
       }
       this.isZoomed = length < (this.last - this.first) * 0.9999;

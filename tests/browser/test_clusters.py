@@ -33,6 +33,9 @@ def test_only_the_fields_of_the_chosen_way_are_there(page_of_alice: Page) -> Non
     page = page_of_alice
     page.goto("/clusters/new")
     expect(page.get_by_role("textbox", name="Kubeconfig", exact=True)).to_be_visible()
+    help_text = page.locator("#id_kubeconfig_helptext")
+    expect(help_text.locator("code")).to_have_text("kubectl config view --raw --minify --flatten")
+    expect(help_text).not_to_contain_text("`")
     page.get_by_label("Paste a kubeconfig").focus()
     page.keyboard.press("ArrowDown")
     expect(

@@ -126,6 +126,18 @@ def test_the_end_is_told_to_who_looks(log_page: tuple[Page, str], site: Site) ->
     expect(tabs(page)).to_have_text(["All", "tabs-0", "tabs-1"])
 
 
+def test_what_is_missing_is_no_line(log_page: tuple[Page, str], site: Site) -> None:
+    page, workload = log_page
+    gap = {"at": "", "cause": "dropped", "offset": 0}
+    run_on_server(
+        site, workload, f"Log.objects.filter(pod__workload=workload).update(gaps=[{gap}])"
+    )
+    page.reload()
+    expect(page.locator(".lg-gap")).to_have_count(1)
+    expect(page.get_by_role("log").locator(".lg-line")).to_have_count(300)
+    expect(page.locator("[data-logs] [data-state]")).to_have_text("Live · 300 lines in view")
+
+
 def test_before_there_is_a_pod_the_page_says_so_and_then_follows_it(
     sign_in: SignIn, site: Site
 ) -> None:
@@ -140,11 +152,16 @@ def test_before_there_is_a_pod_the_page_says_so_and_then_follows_it(
     )
     expect(state).to_have_text("Live · There is no pod yet. It is being sent to its cluster.")
     expect(tabs(page)).to_have_text(["All"])
+    # No empty pane: what there is to read is where to look.
+    expect(page.locator("[data-lines]")).to_be_hidden()
+    elsewhere = page.locator(".lg-where")
+    expect(elsewhere.get_by_role("link", name="event history")).to_be_visible()
     search.fill("line")
     run_on_server(site, workload, "wrote(workload, 0, 3)")
     expect(tabs(page)).to_have_text(["All", "tabs-0"])
     expect(page.get_by_role("log").locator(".lg-line")).to_have_count(3)
     expect(state).to_have_text("Live · 3 lines in view")
+    expect(elsewhere).to_be_hidden()
     expect(tabs(page).filter(has_text="All")).to_have_attribute("aria-current", "true")
     expect(search).to_have_value("line")
     expect(search).to_be_focused()

@@ -32,7 +32,7 @@ a_workload(b, "secret", gpus_allocated=Decimal(1))
 a_workload(a, "broken", status="Failed", reason="OOMKilled", ended_at=timezone.now())
 now = round_to_sample_time(timezone.now(), 60)
 Sample.objects.bulk_create(
-    Sample(project=p, at=now - timedelta(minutes=m), gpus_allocated=3, gpus_idle=1, gpus_quota=2)
+    Sample(project=p, at=now - timedelta(minutes=m), gpus_allocated=3, gpus_idle=1, gpus_quota=2000)
     for p in (a, b) for m in range(1500)
 )
 print(json.dumps({"waits": str(waits.pk)}))
@@ -89,6 +89,8 @@ def test_the_chart_is_drawn_and_has_its_numbers_as_a_table(vera: Page) -> None:
     table = vera.get_by_role("region", name="GPU allocation by project, as a table")
     expect(table.get_by_role("columnheader", name="team-a")).to_be_visible()
     expect(table.get_by_role("cell", name="3").first).to_be_visible()
+    thousands = table.get_by_role("cell", name=re.compile(r"^\d,000$"))
+    expect(thousands.first).to_be_visible()
     # As every other time of the page, whatever the browser's own language writes.
     expect(table.get_by_role("rowheader").first).to_have_text(re.compile(r"^\d+ \w+, \d\d:\d\d$"))
     fits(vera)

@@ -165,3 +165,20 @@ def test_hours_go_on_through_a_change_of_clocks(sign_in: SignIn, site: Site) -> 
     assert len(places) >= 3
     distances = [later - earlier for earlier, later in pairwise(places)]
     assert max(distances) - min(distances) < 0.1, places
+
+
+CUT_LABELS = """labels => labels
+  .filter(label => label.getAttribute("visibility") !== "hidden")
+  .filter(label => label.querySelector("text").getBoundingClientRect().right
+    > label.parentElement.querySelector(".tl-bar").getBoundingClientRect().right)
+  .map(label => label.textContent)"""
+
+
+def test_no_label_is_cut_on_a_small_screen(sign_in: SignIn, timeline_path: str) -> None:
+    page = sign_in("bob", at=timeline_path)
+    page.set_viewport_size({"width": 360, "height": 740})
+    labels = page.locator(".tl-shape .tl-label")
+    expect(labels.filter(visible=True).first).to_be_visible()
+    page.wait_for_timeout(200)
+    assert labels.evaluate_all(CUT_LABELS) == []
+    assert labels.filter(has_text="Attempt").first.is_visible(), "what fits stays"

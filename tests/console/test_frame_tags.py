@@ -221,3 +221,16 @@ def test_a_label_has_its_colour_and_its_icon_and_its_words_are_text() -> None:
 
 def test_a_link_of_a_table_leads_to_the_row_and_its_words_are_text() -> None:
     assert muster.render_link("project", 7, "<b>") == '<a href="/projects/7">&lt;b&gt;</a>'
+
+
+@pytest.mark.parametrize(
+    ("text", "markup"),
+    [
+        ("`make up` starts one.", "<code>make up</code> starts one."),
+        ("`<b>` & `c`", "<code>&lt;b&gt;</code> &amp; <code>c</code>"),
+        ("It`s <b>", "It`s &lt;b&gt;"),
+        ("", ""),
+    ],
+)
+def test_what_stands_between_backticks_is_code(text: str, markup: str) -> None:
+    assert render_source("{% load muster %}{{ text|code }}", text=text) == markup

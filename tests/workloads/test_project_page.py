@@ -117,16 +117,16 @@ def test_failures_tell_their_reason_and_idle_workloads_since_when(cast: Cast) ->
     assert re.search(r"GPUs idle since <time[^>]*>50 min ago", text)
 
 
-IN_LOGS = "Its page says which pod failed first, and the line of its log."
+IN_LOGS = "A workload's page says which pod failed first, and the line of its log."
 
 
-def fails(cast: Cast, *codes: int) -> None:
+def fails(cast: Cast, *codes: int, name: str = "broken") -> None:
     """Create a workload whose workers ended with these exit codes; one without pods is refused."""
     job = {"kind": "PyTorchJob", "metadata": {"name": "j", "uid": "j"}}
     reason = "Job broken has failed because it has reached the specified backoff limit"
     workload = a_workload(
         cast.team_a,
-        "broken",
+        name,
         status="Failed",
         reason=reason,
         job=job,
@@ -152,6 +152,13 @@ def test_where_several_pods_failed_it_says_where_to_read_which_was_first(cast: C
     text = page(cast, cast.bob)
     assert "it has reached the specified backoff limit" in text
     assert IN_LOGS in text
+
+
+def test_where_to_read_which_was_first_stands_once_for_all_failures(cast: Cast) -> None:
+    fails(cast, 1, 1)
+    fails(cast, 1, 1, name="broken-too")
+    for text in (page(cast, cast.bob), html(cast.bob)):
+        assert text.count(IN_LOGS) == 1
 
 
 def test_what_failed_without_pods_has_no_log_to_look_into(cast: Cast) -> None:
