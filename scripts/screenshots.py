@@ -38,17 +38,22 @@ SIZES = {360: 740, 1280: 800, 1920: 1080}
 USUAL = 1280
 SEED = """
 import json
+from datetime import timedelta
+from django.utils import timezone
 from projects.models import Project, User
 from tests.cast import make_cast
 from tests.lively import lively
 from tests.lively_past import record_past
 from tests.workloads.timeline_rows import EventfulWorkload
+from workloads.ledger import get_month
 make_cast()
 ids = lively()
 a, b = Project.objects.filter(name__in=("team-a", "team-b")).order_by("name")
 eventful = EventfulWorkload(a, b, User.objects.get(username="bob"), "llama-elastic")
 record_past()
-print(json.dumps(ids | {"eventful": str(eventful.workload.pk)}))
+# In its first days a month has few bars.
+month = get_month(timezone.now().date() - timedelta(days=9))
+print(json.dumps(ids | {"eventful": str(eventful.workload.pk), "month": str(month)}))
 """
 
 
@@ -122,8 +127,8 @@ class Shot:
 SHOTS = (
     Shot("sign-in", "/sign-in"),
     Shot("overview", "/overview", chart, main=True),
-    Shot("ledger-usage", "/usage"),
-    Shot("ledger-project", "/projects/{project}/usage"),
+    Shot("ledger-usage", "/usage?month={month}"),
+    Shot("ledger-project", "/projects/{project}/usage?month={month}"),
     Shot("forecasts", "/forecasts"),
     Shot("quota-trial", "/quota-trials/{trial}", main=True),
     Shot("quota-trial-new", "/clusters/{cluster}/quota-trial?from={trial}"),
