@@ -19,4 +19,6 @@ urlpatterns = [
     path("api/v1/", include("environments.api.urls")),
     path("api/v2/", include("workloads.api.policy_urls")),
     path("api/v1/", include("workloads.api.urls")),
+    # The last address of the whole API: its clients read JSON only, and so get a 404 as JSON.
+    path("api/", include("workloads.api.unknown_urls")),
 ]

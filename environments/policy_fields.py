@@ -60,11 +60,18 @@ def build_typed_rules(rules: Mapping[str, Any]) -> TypedValues:
         if not isinstance(rule, Mapping):
             continue
         for entry in each.inputs:
-            if (value := rule.get(entry.attribute)) not in (None, False, [], {}) or (
-                entry.kind is InputKind.YES_NO and value is False
-            ):
+            value = rule.get(entry.attribute)
+            if _is_typed(entry, value):
                 typed[each.build_input_name(entry.attribute)] = _build_typed_value(entry, value)
     return typed
+
+
+def _is_typed(entry: RuleInput, value: Any) -> bool:
+    """Return whether a value of a rule needs its input filled in."""
+    if value is False:
+        return entry.kind is InputKind.YES_NO
+    # Zero counts, though it equals False: as a limit it forbids.
+    return value is not None and value not in ([], {})
 
 
 def _build_typed_value(entry: RuleInput, value: Any) -> list[str]:

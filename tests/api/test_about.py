@@ -85,3 +85,45 @@ def test_the_description_has_every_address(cast: Cast) -> None:
     hidden = {"api-schema", "api-not-there"}
     assert len(paths) == len([pattern for _, pattern in ALL if pattern.name not in hidden])
     assert all(operation["description"] for path in paths.values() for operation in path.values())
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (
+            "/workloads/train1",
+            "“train1” is no id: a UUID in lower case belongs there. GET /api/v1/workloads lists",
+        ),
+        (
+            "/workloads/distributed/train1/suspend",
+            "“train1” is no id: a UUID in lower case belongs there. GET /api/v1/workloads lists",
+        ),
+        (
+            "/org-unit/projects/team-a",
+            "“team-a” is no id: a whole number belongs there. GET /api/v1/org-unit/projects lists",
+        ),
+        (
+            "/asset/compute/small",
+            "“small” is no id: a UUID in lower case belongs there. GET /api/v1/asset/compute lists",
+        ),
+        (
+            "/nodes/n1/metrics",
+            "“n1” is no id: a whole number belongs there. GET /api/v1/nodes lists",
+        ),
+        (
+            "/workloads/",
+            "The id is missing: a UUID in lower case belongs there. GET /api/v1/workloads lists",
+        ),
+        ("/nothing", "There is nothing at this address of the API. GET /api/v1/schema"),
+        ("/x" * 5000, "There is nothing at this address of the API."),
+        ("/api/v2/nothing", "There is nothing at this address of the API."),
+        ("/api/v3/workloads", "There is nothing at this address of the API."),
+        ("/api/v1", "There is nothing at this address of the API."),
+        ("/api/", "There is nothing at this address of the API."),
+    ],
+)
+def test_an_address_that_is_none_is_refused_with_what_to_do(
+    db: None, path: str, message: str
+) -> None:
+    for method in ("GET", "POST"):
+        assert message in Caller()(method, path, status=404)["message"]

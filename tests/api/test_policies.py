@@ -232,6 +232,16 @@ def test_a_policy_of_that_name_for_other_workloads_is_left_as_it_is(
     assert Policy.objects.count() == 1
 
 
+@pytest.mark.parametrize("method", ["PATCH", "PUT"])
+def test_a_rule_that_their_api_has_no_word_for_stays(cast: Cast, method: str) -> None:
+    rules = {"volumes": {"options": ["pvc"]}, "workers": {"max": 4}}
+    Policy.objects.create(name="distributed", architecture="Distributed", rules=rules)
+    body = {"policy": {"rules": {"numWorkers": {"max": 8}}}}
+    answer = V2(cast.alice)(method, "/policy/distributed?scope=tenant", body)
+    assert answer["policy"]["rules"] == {"numWorkers": {"max": 8}}
+    assert Policy.objects.get().rules == rules | {"workers": {"max": 8}}
+
+
 def test_validate_only_writes_nothing(cast: Cast) -> None:
     V2(cast.mallory)(
         "PUT", "/policy/trainings?validateOnly=true", _v2(cast, rules={"completions": {"max": 3}})
@@ -341,6 +351,20 @@ def test_policies_are_assets_of_the_api_as_well(cast: Cast) -> None:
     mallory("PATCH", f"/asset/policies/{row.pk}", {"spec": {"rules": {}}}, 202)
     row.refresh_from_db()
     assert row.rules == {}
+
+
+def test_a_limit_of_zero_is_kept_and_holds(cast: Cast) -> None:
+    rules = {"gpus.devices": {"max": 0}, "backoff_limit": {"default": 0, "min": 0}}
+    alice = Caller(cast.alice)
+    body = {"meta": {"name": "no-gpus", "scope": "tenant"}, "spec": {"rules": rules}}
+    made = alice("POST", "/asset/policies", body, 202)
+    assert made["spec"]["rules"] == rules
+    changed = {"meta": {"description": "x"}}
+    alice("PATCH", f"/asset/policies/{made['meta']['id']}", changed, 202)
+    assert Policy.objects.get().rules == rules
+    one_gpu = a_body(cast, compute={"gpuDevicesRequest": 1})
+    refused = Caller(cast.bob)("POST", DISTRIBUTED, one_gpu, 400)
+    assert refused["complianceIssues"][0]["rule"] == "gpus.devices.max"
 
 
 def test_a_list_of_assets_says_which_a_project_s_policies_allow(cast: Cast) -> None:

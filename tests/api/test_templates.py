@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
-from environments.models import Template
+from environments.credentials import secret_name
+from environments.models import Credential, DataSource, Environment, Template
+from projects.models import AccessRule, CustomRole
 from tests.api.calling import Caller
 from tests.cast import Cast
+from tests.workloads.templated import save_template
 
 SPEC = {
     "image": "team/mine:1",
@@ -190,3 +193,76 @@ def test_what_cannot_be_cleared_is_told(cast: Cast, paths: Any) -> None:
     assert "fieldsToClear" in refusal["message"] or "image" in refusal["message"]
     assert bob("GET", at) == made
     bob("PUT", at, {"spec": SPEC, "fieldsToClear": ["spec.args"]}, 400)
+
+
+def make_curator(cast: Cast) -> Caller:
+    """Return somebody of team-a who changes templates and sees no other assets."""
+    role = CustomRole.objects.create(name="Curator", permissions=["templates:edit"])
+    AccessRule.objects.filter(user=cast.vera).update(role="", custom_role=role)
+    return Caller(cast.vera)
+
+
+def test_a_change_loses_no_asset_that_its_author_cannot_see(cast: Cast) -> None:
+    source = DataSource.objects.create(
+        name="corpus",
+        kind="nfs",
+        path="/corpus",
+        origin={"server": "files.example.com", "export": "/corpus"},
+        project=cast.team_a,
+    )
+    template = save_template(cast, data_sources=[str(source.pk)])
+    alice, curator, at = Caller(cast.alice), make_curator(cast), f"{AT}/{template.pk}"
+    whole = alice("GET", at)["spec"]
+    lost = ["spec.image", "spec.compute", "spec.storage"]
+    for body, fields in (
+        ({"spec": {"command": "true"}}, lost),
+        ({"fieldsToClear": ["spec.storage"]}, lost[:2]),
+    ):
+        refused = curator("PATCH", at, body, 400)
+        assert "corpus" not in refused["message"]
+        assert "fieldsToClear" in refused["message"]
+        assert [each["field"] for each in refused["details"]] == fields
+    assert alice("GET", at)["spec"] == whole
+    assert curator("PATCH", at, {"meta": {"description": "x"}}, 202)["meta"]["version"] == 2
+    assert alice("GET", at)["spec"] == whole
+    # Whoever sees the assets keeps what they give, and who names it lets go of it.
+    assert alice("PATCH", at, {"spec": {"command": "true"}}, 202)["spec"] == whole | {
+        "command": "true"
+    }
+    other = save_template(cast, name="other", data_sources=[str(source.pk)])
+    let_go = {"fieldsToClear": lost[:2], "spec": {"image": "x", "storage": None}}
+    assert "storage" not in curator("PATCH", f"{AT}/{other.pk}", let_go, 202)["spec"]
+    assert "storage" not in alice("GET", f"{AT}/{other.pk}")["spec"]
+
+
+def test_a_change_does_not_take_an_image_that_its_author_cannot_see(cast: Cast) -> None:
+    environment = Environment.objects.create(
+        name="ours", image="team/ours", framework="PyTorch", project=cast.team_a
+    )
+    template = save_template(cast, image="", environment_choice=str(environment.pk))
+    curator, at = make_curator(cast), f"{AT}/{template.pk}"
+    refused = curator("PATCH", at, {"spec": {"numWorkers": 5}}, 400)
+    assert "spec.image" in [each["field"] for each in refused["details"]]
+    assert Caller(cast.alice)("GET", at)["spec"]["image"] == "team/ours"
+    own = {"fieldsToClear": ["spec.image", "spec.compute"], "spec": {"image": "x"}}
+    assert curator("PATCH", at, own, 202)["spec"]["image"] == "x"
+
+
+@pytest.mark.parametrize("is_made_on_the_page", [True, False])
+def test_a_change_keeps_the_credential_of_a_variable(cast: Cast, is_made_on_the_page: bool) -> None:
+    credential = Credential.objects.create(
+        name="login", kind=Credential.Kind.PASSWORD, project=cast.team_a
+    )
+    secret = {"name": secret_name(credential), "key": "password"}
+    if is_made_on_the_page:
+        row = {"name": "A", "source": "credential", "credential": secret["name"], "key": "password"}
+        typed = {f"variables-0-{name}": value for name, value in row.items()}
+        key: Any = save_template(cast, **typed).pk
+    else:
+        variables = [{"name": "A", "secret": secret}]
+        key = create_template(cast, spec=SPEC | {"environmentVariables": variables})["meta"]["id"]
+    dropped = ["spec.image", "spec.compute"]
+    change = {"fieldsToClear": dropped, "spec": {"image": "x", "command": "true"}}
+    changed = make_curator(cast)("PATCH", f"{AT}/{key}", change, 202)["spec"]
+    assert changed["command"] == "true"
+    assert changed["environmentVariables"] == [{"name": "A", "secret": secret}]

@@ -22,7 +22,7 @@ from workloads.specs import Architecture, Spec
 TEMPLATE_FIELD = "templateId"
 _COUNTS = frozenset(("numWorkers", "totalGpus"))
 _MASTER_FIELDS = ("masterSpecSameAsWorker", "masterSpec", "noMaster")
-_REPLACING_FIELDS = {
+REPLACING_FIELDS = {
     "environment_choice": "image",
     "compute_choice": "compute",
     "data_sources": "storage",
@@ -103,7 +103,7 @@ def _require_usable(draft: WizardDraft, given_spec: Mapping[str, Any]) -> None:
     texts = [
         each.text
         for each in draft.missing_assets
-        if given_spec.get(_REPLACING_FIELDS[each.key]) is None
+        if given_spec.get(REPLACING_FIELDS[each.key]) is None
     ]
     if problems := [*texts, *find_unusable_values(draft)]:
         raise Invalid([(TEMPLATE_FIELD, text) for text in dict.fromkeys(problems)])

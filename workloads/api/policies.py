@@ -200,12 +200,15 @@ class PolicyView(ApiView):
     ) -> Response:
         """Save the policy of a scope, and answer with it.
 
-        With `validate_only` nothing is saved.
+        With `validate_only` nothing is saved. Rules for which this API has no word stay: whoever
+        cannot read them does not mean to take them away.
         """
+        stored_rules: Mapping[str, Any] = policy.rules if policy is not None else {}
         values = {
             "name": self.policy_name,
             "architecture": self.architecture.value,
-            "rules": policing.serialize_rules(rules),
+            "rules": policy_bodies.select_wordless_rules(stored_rules, self.architecture)
+            | policing.serialize_rules(rules),
         }
         if validate_only:
             return Response(self._serialize_draft(scope, policy, values))

@@ -135,6 +135,12 @@ def serialize_rules(rules: Mapping[str, Rule], architecture: Architecture) -> di
     return {"defaults": defaults, "rules": api_rules}
 
 
+def select_wordless_rules(rules: Mapping[str, Any], architecture: Architecture) -> dict[str, Any]:
+    """Return the stored rules for which the API has no word: no answer shows them."""
+    worded_fields = set(_build_field_names(architecture).values())
+    return {name: rule for name, rule in rules.items() if name not in worded_fields}
+
+
 def get_body_path(field: str, attribute: str, architecture: Architecture) -> str:
     """Return where in the body an attribute of one of our fields is."""
     api_name = next(

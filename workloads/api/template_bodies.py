@@ -3,7 +3,7 @@
 They are submissions without project and cluster, with the fields of all assets under `meta`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -13,6 +13,7 @@ from msgspec import Meta, field, structs
 from console.errors import Invalid
 from console.rest_bodies import (
     READ_ONLY,
+    Problem,
     Reading,
     RestBody,
     describe_field,
@@ -24,9 +25,10 @@ from environments.models import Template
 from projects.models import User
 from projects.scopes import Scope
 from workloads.api import cleared_fields
-from workloads.api.from_template import merge_values
+from workloads.api.from_template import REPLACING_FIELDS, merge_values
 from workloads.forms import template_locks
 from workloads.forms.draft_content import TEMPLATE_WORKLOAD_NAME
+from workloads.forms.draft_templates import ASSET_NOUNS
 from workloads.forms.from_template import build_form_from_spec, build_template_spec
 from workloads.rest.reading import parse_submission
 from workloads.rest.writing import build_rest_body
@@ -176,11 +178,15 @@ def build_template_body(template: Template, user: User) -> dict[str, Any]:
 
 
 def parse_template(
-    body: object, architecture: Architecture | None, base: Mapping[str, Any] | None = None
+    body: object,
+    architecture: Architecture | None,
+    base: Mapping[str, Any] | None = None,
+    left_out: Sequence[str] = (),
 ) -> TemplateBody:
     """Return the template that a body gives. Raises Invalid with everything that is wrong.
 
-    `base` is what the template makes now; the body's spec is merged over it. Where no
+    `base` is what the template makes now; the body's spec is merged over it. `left_out` are the
+    fields of assets that give nothing to it, as `find_left_out_choices` returns them. Where no
     `architecture` is given the spec has one: it is distributed with a distributedFramework.
     """
     is_without_spec = isinstance(body, Mapping) and not isinstance(body.get("spec"), Mapping)
@@ -203,6 +209,11 @@ def parse_template(
         cleared_base = cleared_fields.clear_fields(base, cleared)
         # Of what has no value nothing is taken away, and it stays made of its assets.
         changes_spec = changes_spec or cleared_base != base
+        dropped = _list_dropped_fields(request.spec, cleared)
+        lost = [each for each in left_out if REPLACING_FIELDS[each] not in dropped]
+        changes_spec = changes_spec or len(lost) < len(left_out)
+        if changes_spec and lost:
+            raise Invalid([_describe_loss(each) for each in lost])
         base = cleared_base
     return TemplateBody(
         name=request.meta.name,
@@ -211,6 +222,26 @@ def parse_template(
         version=request.meta.version,
         locked=None if locked is None else list(template_locks.filter_known_keys(locked)),
         spec=_parse_spec(submission, architecture, base) if changes_spec else None,
+    )
+
+
+def _list_dropped_fields(spec: object, cleared: Collection[str]) -> set[str]:
+    """Return the fields of the spec that a change takes away: as null, or by their paths."""
+    nulls = (
+        {name for name, value in spec.items() if value is None}
+        if isinstance(spec, Mapping)
+        else set()
+    )
+    return nulls | {path.removeprefix("spec.") for path in cleared if path.startswith("spec.")}
+
+
+def _describe_loss(choice: str) -> Problem:
+    """Return the problem of a change that would lose what an asset gives, unseen by its author."""
+    path, noun = f"spec.{REPLACING_FIELDS[choice]}", ASSET_NOUNS[choice]
+    return path, (
+        f"The template's {noun} is not there any more, or you may not see it. A change of the spec "
+        f"would lose what it gives, so nothing was changed. Name {path} in fieldsToClear to go on "
+        "without it; values of your own can stand beside that."
     )
 
 

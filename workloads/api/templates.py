@@ -33,7 +33,7 @@ from projects.scopes import Scope
 from workloads.api import template_bodies
 from workloads.api.workload_schemas import MASTER, SPEC
 from workloads.forms import template_locks
-from workloads.forms.from_template import build_template_spec
+from workloads.forms.from_template import build_template_spec, find_left_out_choices
 from workloads.specs import Architecture
 
 _LOCKED_SCHEMA = schemas.describe_schema(
@@ -195,7 +195,8 @@ class TemplateView(TemplateApiView):
         description=(
             "The template with what the body says; what is not given stays. A spec is merged over "
             "the template's: lists are replaced, null takes a value away, and so does its path in "
-            "fieldsToClear. With a spec it is made of no assets any more."
+            "fieldsToClear. With a spec it is made of no assets any more: refused where it has one "
+            "that you may not see, unless its values are taken away."
         ),
         parameters=[preconditions.PARAMETER, preconditions.TAG],
         request=schemas.json_content(_PATCH_SCHEMA),
@@ -208,7 +209,10 @@ class TemplateView(TemplateApiView):
         template, expected = self._get_changeable_template(request, key)
         base = template_bodies.serialize_template_spec(build_template_spec(template, self.user))
         body = template_bodies.parse_template(
-            request.data, Architecture(template.architecture), base
+            request.data,
+            Architecture(template.architecture),
+            base,
+            find_left_out_choices(template, self.user),
         )
         return self._save_template(template, body, body.build_values(), expected)
 

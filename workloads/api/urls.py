@@ -1,18 +1,15 @@
-"""The addresses of workloads and templates in the REST API.
-
-Also the description of the whole API, and the answer for unknown addresses.
-"""
+"""The addresses of workloads and templates in the REST API, and of its description."""
 
 from collections.abc import Iterator
 
-from django.urls import URLPattern, path, re_path
+from django.urls import URLPattern, path
 
 from environments.api.asset_names import build_name_view
 from environments.kinds import TEMPLATE
 from projects.api.name_availability import PATH as NAME_PATH
 from workloads.api import batch, details, lists, pods, previews, submissions, templates
 from workloads.api.alternatives import AlternativesView, SubmissionAlternativesView
-from workloads.api.api_description import NotFoundView, SchemaView
+from workloads.api.api_description import SchemaView
 from workloads.api.excluded_nodes import ExcludedNodesView
 from workloads.api.findings import FindingsView
 from workloads.api.forecasts import CalibrationView, ForecastView
@@ -199,6 +196,4 @@ urlpatterns = [
     path("quota-trials/<uuid:pk>", QuotaTrialView.as_view(), name="api-quota-trial"),
     path("usage", UsageView.as_view(), name="api-usage"),
     path("schema", SchemaView.as_view(), name="api-schema"),
-    # The last address of the whole API: its clients read JSON only, and so get a 404 as JSON.
-    re_path("", NotFoundView.as_view(), name="api-not-there"),
 ]

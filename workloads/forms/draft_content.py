@@ -10,7 +10,7 @@ from django.db.models import Prefetch
 from clusters.capabilities import UNKNOWN, Capabilities
 from clusters.models import Cluster
 from console.typed_forms import TypedForm, TypedValues
-from environments.models import ComputeResource, DataSource, Environment, Template
+from environments.models import Asset, ComputeResource, DataSource, Environment, Template
 from projects.access import list_permitted_projects
 from projects.models import Project, User
 from projects.permissions import Entity, Verb
@@ -191,17 +191,19 @@ class DraftContent:
         """
         if self.template is None or self.project is None:
             return []
-        available = {
+        return find_missing_assets(
+            self.template, self.available_ids, self.project, self._load_asset_names
+        )
+
+    @property
+    def available_ids(self) -> Mapping[str, set[str]]:
+        """Return the ids of the assets to choose from, by the field that chooses them."""
+        available: dict[str, Sequence[Asset]] = {
             "environment_choice": self._environments,
             "compute_choice": self.project_assets.resources,
             DATA_SOURCES_FIELD: self.project_assets.sources,
         }
-        return find_missing_assets(
-            self.template,
-            {key: {str(each.pk) for each in rows} for key, rows in available.items()},
-            self.project,
-            self._load_asset_names,
-        )
+        return {key: {str(each.pk) for each in rows} for key, rows in available.items()}
 
     def _load_asset_names(self, key: str, chosen: Sequence[str]) -> Mapping[str, str]:
         """Return the names, by id, of those of these assets that the user may see."""

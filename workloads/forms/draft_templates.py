@@ -133,6 +133,24 @@ def remove_template(data: Mapping[str, Any], *, is_there: bool) -> dict[str, Any
     return {**unfilled, **typed_steps}
 
 
+def find_missing_ids(
+    setup_values: TypedValues, available: Mapping[str, set[str]]
+) -> Mapping[str, Sequence[str]]:
+    """Return the chosen ids that are not among the `available` ones of their field, by field.
+
+    A field without any is left out.
+    """
+    missing_ids = {
+        key: [
+            each
+            for each in setup_values.get(key, [])
+            if each not in ("", CUSTOM) and each not in available_ids
+        ]
+        for key, available_ids in available.items()
+    }
+    return {key: ids for key, ids in missing_ids.items() if ids}
+
+
 def find_missing_assets(
     template: AppliedTemplate,
     available: Mapping[str, set[str]],
@@ -147,13 +165,8 @@ def find_missing_assets(
     where = f"for use in {project.name}" if project else "for use there"
 
     def find_missing() -> Iterator[MissingAsset]:
-        for key, available_ids in available.items():
-            missing_ids = [
-                each
-                for each in template.get_values("setup").get(key, [])
-                if each not in ("", CUSTOM) and each not in available_ids
-            ]
-            names = load_names(key, missing_ids) if missing_ids else {}
+        for key, missing_ids in find_missing_ids(template.get_values("setup"), available).items():
+            names = load_names(key, missing_ids)
             for name in (names[each] for each in missing_ids if each in names):
                 yield MissingAsset(
                     key,
