@@ -29,6 +29,8 @@ class Answer:
     run: int | None = 0
     kind: str = ""
     cut: Cut = Cut.NEVER
+    date: str = ""
+    """The server's time, as HTTP has it; the true one where it is empty."""
 
 
 Query = dict[str, str]
@@ -59,6 +61,9 @@ def serve_answers(answer: Callable[[str, Query, str], Answer]) -> Iterator[Scrip
         def log_message(self, *arguments: object) -> None:
             pass
 
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return self.date or super().date_time_string(timestamp)
+
         def do_GET(self) -> None:
             size = int(self.headers.get("Content-Length") or 0)
             if size:
@@ -68,6 +73,7 @@ def serve_answers(answer: Callable[[str, Query, str], Answer]) -> Iterator[Scrip
             server.queries.append(query)
             made = answer(address.path, query, self.headers.get("Authorization") or "")
             content = made.body.encode()
+            self.date = made.date
             self.send_response(made.status)
             if made.cut is Cut.WITHIN_CHUNKS:
                 self.send_header("Transfer-Encoding", "chunked")

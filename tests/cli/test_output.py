@@ -156,14 +156,18 @@ def test_a_text_that_another_program_would_read_as_a_number_is_quoted(text: str)
 @pytest.mark.parametrize("text", ["a\x85b", "a\u2028b\nc", "a\u2029", "\u202eabc\n", "x\u2066y"])
 def test_yaml_keeps_every_character_and_turns_no_line_around(text: str) -> None:
     written = dump_yaml({"note": text, text: 1})
-    assert load_yaml(written) == {"note": text, text: 1}
+    assert load_yaml(written, 1 << 20) == {"note": text, text: 1}
     assert not set(written) & set("\x85\u2028\u2029\u202e\u2066")
 
 
 def test_dates_in_yaml_are_texts_and_objects_are_merged() -> None:
     text = "a: 2026-01-31\nb: [{c: &c {<<: &d {e: 1, f: 2}, e: 3}}]\ng: {<<: *c, f: 4}\n"
     inner = {"e": 3, "f": 2}
-    assert load_yaml(text) == {"a": "2026-01-31", "b": [{"c": inner}], "g": inner | {"f": 4}}
+    assert load_yaml(text, 1 << 20) == {
+        "a": "2026-01-31",
+        "b": [{"c": inner}],
+        "g": inner | {"f": 4},
+    }
 
 
 @pytest.mark.parametrize("cell", ["-2+3+cmd|' /C calc'!D2", "+1+1", "-1-A1", " =1", "@a", "-a"])
@@ -190,7 +194,7 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 
 
 def test_nothing_is_longer_ago_than_1970() -> None:
-    assert moments.format_ago(moments.parse_duration("999999999w")) == "1970-01-01T00:00:00Z"
+    assert moments.format_ago(moments.parse_duration("999999999w"), 2e9) == "1970-01-01T00:00:00Z"
 
 
 def test_durations_are_read_and_written() -> None:

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -110,7 +111,8 @@ def test_what_is_run_again_before_the_answer_is_not_pruned(
         if path.endswith("/workloads"):
             chosen = [each for each in rows if f"phase=={each['phase']}" in query["filterBy"]]
             return Answer(200, json.dumps({"workloads": chosen}))
-        deleted.append(path.rpartition("/")[2])
+        if not path.endswith("/me"):
+            deleted.append(path.rpartition("/")[2])
         return Answer(202, '{"code": 202, "message": "It is being deleted."}')
 
     monkeypatch.setattr(changes, "confirm", lambda *question: rows[1].update(phase="Running"))
@@ -137,6 +139,21 @@ def test_a_terminal_is_told_colours_alone(sequence: str) -> None:
         assert "\x07" not in text
     terminal.write_line(f"\x1b[31ma{sequence}b")
     assert screen.getvalue().replace("\x1b[31m", "").replace("\x1b[0m", "") in ("ab\n", "a31mb\n")
+
+
+def test_how_long_ago_is_counted_by_the_servers_clock(stranger: CommandLine) -> None:
+    """Where the clock of this machine is ahead, what has just ended would be pruned, too."""
+    workload = {"id": WORKLOAD, "name": "w", "phase": "Running", "projectName": "p"}
+    body = json.dumps({**workload, "workloads": [], "pods": [{"id": "a", "name": "a"}]})
+    answer = Answer(200, body, date="Thu, 01 Jan 2026 00:00:00 GMT")
+    with serve_answers(lambda *request: answer) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        stranger("prune", "--older-than", "1h", "-A", "--yes")
+        filters = [query["filterBy"] for query in server.queries if "filterBy" in query]
+        assert len(filters) == 2
+        assert all("completedAt<=2025-12-31T23:00:0" in each for each in filters)
+        stranger("logs", WORKLOAD, "--since", "10m")
+    assert server.queries[-1]["sinceTime"].startswith("2025-12-31T23:50:")
 
 
 def test_json_at_a_terminal_is_escaped() -> None:
@@ -225,17 +242,36 @@ def test_a_closed_standard_input_has_nothing_to_read(
     assert message in done.stderr
 
 
+GROWING = "a: &a [x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{above}'] * 9)}]\n" for above, name in pairwise("abcdefghijk")
+)
+"""A few lines that are gigabytes once each alias is written out."""
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("name: a\nspec: {image: a}\nname: b\n", "'name' twice"),
         ('{"name": "a", "spec": {"image": "a", "image": "b"}}', "'image' twice"),
-        ("spec: &a\n  image: *a\n", "Circular"),
+        ("spec: &a\n  image: *a\n", "contains itself"),
+        (GROWING, "more than 2 MiB"),
+        (GROWING.replace("[", "{<<: [").replace("]", "]}").replace("{<<: [x]}", "{k: v}"), "2 MiB"),
+        (f"a: &a {'x' * 1_000_000}\nb: [{'*a, ' * 3000}*a]\n", "more than 2 MiB"),
         ("name: !!binary aGk=\n", "bytes"),
         ("? [a]\n: b\n", "unhashable"),
         ("spec: {workers: .inf}\n", "Out of range"),
     ],
-    ids=["yaml twice", "json twice", "circle", "binary", "name", "infinite"],
+    ids=[
+        "yaml twice",
+        "json twice",
+        "circle",
+        "lists that grow",
+        "merges that grow",
+        "a long text",
+        "binary",
+        "name",
+        "infinite",
+    ],
 )
 def test_a_file_that_is_not_what_it_seems_is_refused_before_it_is_sent(
     stranger: CommandLine, text: str, message: str
@@ -246,6 +282,16 @@ def test_a_file_that_is_not_what_it_seems_is_refused_before_it_is_sent(
             refused = stranger(*command, "-f", "-", stdin=text, code=ExitCode.USAGE)
             assert message in refused.err
         assert server.queries == []
+
+
+def test_a_file_of_windows_is_read(stranger: CommandLine) -> None:
+    """It begins with a byte order mark, and has other line ends."""
+    file = stranger.home / "a.json"
+    file.write_bytes(b'\xef\xbb\xbf{\r\n\t"name": "a"\r\n}\r\n')
+    with serve_answers(lambda *request: Answer(200, "{}")) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        stranger("api", "POST", "/a", "-f", str(file))
+        assert [json.loads(each) for each in server.bodies] == [{"name": "a"}]
 
 
 def test_json_in_an_argument_names_nothing_twice(stranger: CommandLine) -> None:

@@ -1,5 +1,6 @@
 """Tokens, kept in a file that only the user may read, and never shown."""
 
+import math
 import time
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -90,8 +91,16 @@ def _lock_entries() -> AbstractContextManager[None]:
 
 def _read_end(entry: dict[str, Any]) -> float:
     """Return when a stored token ends; 0 where that cannot be read."""
-    expires_at = entry.get("expiresAt")
-    return float(expires_at) if isinstance(expires_at, int | float) else 0.0
+    return parse_seconds(entry.get("expiresAt")) or 0.0
+
+
+def parse_seconds(value: Any) -> float | None:
+    """Return the seconds that an answer or a file names; None where they are no finite number."""
+    try:
+        seconds = float(value) if isinstance(value, int | float) else math.inf
+    except OverflowError:
+        return None
+    return seconds if math.isfinite(seconds) else None
 
 
 def _load_entries() -> dict[str, dict[str, Any]]:

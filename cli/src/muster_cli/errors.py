@@ -61,6 +61,10 @@ class NotFound(CliError):
     exit_code = ExitCode.NOT_FOUND
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C where something is to be said of what was going on."""
+
+
 class TimedOut(CliError):
     """What was waited for did not come in time."""
 
@@ -75,6 +79,7 @@ class Unreachable(CliError):
         self.was_sent = was_sent
 
 
+UNKNOWN_OUTCOME = "Whether it was done is not known: look before you do it again."
 TEMPORARY_STATUSES = (502, 503, 504)
 """What a proxy answers while the server behind it restarts."""
 

@@ -15,7 +15,10 @@ from muster_cli.errors import Refused, Unreachable, UsageProblem
 TIMEOUT_SECONDS = 60.0
 STREAM_TIMEOUT_SECONDS = 120.0
 """How long a followed log may be silent before it is asked for again: the server may be gone."""
+ANSWER_SECONDS = 300.0
+"""How long a whole answer may take: one that comes byte by byte keeps every single read short."""
 LARGEST_ANSWER = 64 << 20
+READ_BYTES = 1 << 16
 IDLE_SECONDS = 2.0
 """A connection that rested longer may have been closed by the server, and is not used again."""
 VERSION_HEADER = "Muster-Version"
@@ -43,6 +46,11 @@ class Answer:
     headers: http.client.HTTPMessage
     content: bytes
 
+    @property
+    def is_json(self) -> bool:
+        """Tell whether the answer begins as REST's do, and not as a page."""
+        return self.content[:100].lstrip()[:1] in (b"{", b"[")
+
     def parse(self) -> Any:
         """Return the JSON of the answer; None where it is empty. Raises Refused."""
         if not self.content:
@@ -51,7 +59,10 @@ class Answer:
             return json.loads(self.content, object_pairs_hook=AnswerObject)
         except (ValueError, RecursionError):
             raise Refused(
-                self.status, "The server's answer is not JSON: this is no Muster, or a proxy.", ()
+                self.status,
+                "The server's answer is not JSON: this is no Muster, or a proxy.",
+                (),
+                FOREIGN_HINT,
             ) from None
 
 
@@ -70,11 +81,8 @@ class HttpClient:
         """Send a request and read the whole answer. Raises Unreachable."""
         try:
             response = self._send(method, target, body, headers or {}, TIMEOUT_SECONDS)
-            content = response.read(LARGEST_ANSWER + 1)
-            if response.length and len(content) <= LARGEST_ANSWER:
-                # A bounded read takes an answer that broke off for a whole one.
-                raise http.client.IncompleteRead(content, response.length)
-        except (OSError, http.client.HTTPException) as error:
+            content = self.read_content(response, LARGEST_ANSWER)
+        except (OSError, http.client.HTTPException, Unreachable) as error:
             self.close()
             raise self._describe_failure(error, was_sent=True) from None
         if len(content) > LARGEST_ANSWER:
@@ -82,6 +90,29 @@ class HttpClient:
             raise Refused(response.status, "The server's answer is too large.")
         self._used_at = time.monotonic()
         return Answer(response.status, response.headers, content)
+
+    def read_content(self, response: http.client.HTTPResponse, most: int) -> bytes:
+        """Return the content of an answer; of a longer one a byte more than `most`.
+
+        Raises Unreachable where it takes too long, and IncompleteRead where it breaks off.
+        """
+        promised, deadline = response.length, time.monotonic() + ANSWER_SECONDS
+        content = bytearray()
+        while len(content) <= most and len(content) != promised:
+            part = response.read1(min(READ_BYTES, most + 1 - len(content)))
+            content += part
+            if not part:
+                if promised is not None:
+                    raise http.client.IncompleteRead(bytes(content), promised - len(content))
+                break
+            if time.monotonic() > deadline:
+                raise Unreachable(
+                    f"The answer of {self.server} is not whole after {ANSWER_SECONDS:.0f} s.",
+                    "Try again. The network or a proxy between may be slow.",
+                    was_sent=True,
+                )
+        response.close()
+        return bytes(content)
 
     @contextmanager
     def stream(

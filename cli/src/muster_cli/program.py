@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import click
 
-from muster_cli.errors import CliError, ExitCode, UsageProblem, describe_error
+from muster_cli.errors import CliError, ExitCode, Interrupted, UsageProblem, describe_error
 
 
 def run_program(root: click.Command, name: str) -> NoReturn:
@@ -49,9 +49,11 @@ def run_command(root: click.Command, name: str) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (EOFError, KeyboardInterrupt):
+    except (EOFError, KeyboardInterrupt) as ending:
         # The terminal has written ^C: what comes after it begins a line.
         print(file=sys.stderr)
+        if isinstance(ending, Interrupted):
+            print(ending, file=sys.stderr)
         return ExitCode.INTERRUPTED
     except click.Abort:
         return ExitCode.INTERRUPTED

@@ -1,23 +1,28 @@
 """Signed-in requests to REST: the token, retries of what is safe to repeat, pages of lists."""
 
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from http.client import HTTPMessage, HTTPResponse
+from email.utils import parsedate_to_datetime
+from http.client import HTTPResponse
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urljoin
 
 from muster_cli import VERSION, credentials
 from muster_cli.credentials import Secret, StoredToken
 from muster_cli.errors import (
     TEMPORARY_STATUSES,
+    UNKNOWN_OUTCOME,
+    CliError,
     ForeignRefusal,
+    Interrupted,
     NotSignedIn,
     Refused,
     Unreachable,
 )
 from muster_cli.http_client import FOREIGN_HINT, VERSION_HEADER, Answer, HttpClient
-from muster_cli.routes import CREATE_TOKEN, Route
+from muster_cli.routes import CREATE_TOKEN, DISTRIBUTED, GET_ME, STANDARD, Route
 from muster_cli.settings import Settings
 
 PAGE_ITEMS = 500
@@ -25,6 +30,9 @@ SIGN_IN_HINT = "Sign in with `muster login`."
 NEXT_HEADER = "X-Next-Offset"
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0)
 """Seconds before each further try of a request whose server does not answer; the last stays."""
+
+_READING_ROUTES = frozenset({DISTRIBUTED.preflight, STANDARD.preflight})
+"""What changes nothing, though its method is not GET."""
 
 Query = Mapping[str, str | int | bool | Sequence[str] | None]
 """Parameters of a request; one that is given several times has a sequence."""
@@ -39,6 +47,8 @@ class Session:
         self._client = HttpClient(settings.server, settings.ca_file)
         self._token: Secret | None = None
         self._has_compared = False
+        self._clock_offset: float | None = None
+        """Seconds by which the server's clock is ahead of this machine's; None before an answer."""
 
     def clone(self) -> "Session":
         """Return a session of the same caller with a connection of its own, for a thread."""
@@ -87,14 +97,21 @@ class Session:
                 answer = self._request_signed(route.method, target, body)
                 if answer.status not in TEMPORARY_STATUSES or time.monotonic() > deadline:
                     break
-            except Unreachable:
+            except Unreachable as error:
                 if time.monotonic() > deadline:
-                    raise
+                    raise _add_outcome(error, route, is_known=not error.was_sent) from None
+            except KeyboardInterrupt:
+                if _is_change(route):
+                    raise Interrupted(UNKNOWN_OUTCOME) from None
+                raise
             time.sleep(RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)])
             tries += 1
-        self._compare_versions(answer.headers)
+        self._compare_versions(answer)
+        self._compare_clocks(answer)
         if answer.status >= 300:
-            raise self._build_refusal(answer)
+            refusal = self._build_refusal(answer, target)
+            is_known = not isinstance(refusal, ForeignRefusal) or answer.status < 500
+            raise _add_outcome(refusal, route, is_known=is_known)
         return answer
 
     def list_items(
@@ -143,10 +160,20 @@ class Session:
                 if response.status < 300:
                     yield response
                     return
-                content = response.read(1 << 20)
+                content = self._client.read_content(response, 1 << 20)
             if response.status != 401 or not can_renew:
-                raise self._build_refusal(Answer(response.status, response.headers, content))
+                answer = Answer(response.status, response.headers, content)
+                raise self._build_refusal(answer, target)
             self._token = self._sign_in_program()
+
+    def get_time(self) -> float:
+        """Return the server's time, in seconds from 1970 on; this machine's where it says none.
+
+        What is counted back from now is compared with the server's moments. Raises as `call` does.
+        """
+        if self._clock_offset is None:
+            self.request(GET_ME)
+        return time.time() + (self._clock_offset or 0.0)
 
     def create_token(self, body: Mapping[str, str]) -> StoredToken:
         """Exchange credentials for a token. Raises NotSignedIn where they are wrong."""
@@ -155,23 +182,23 @@ class Session:
     def request_unsigned(self, route: Route, body: Mapping[str, str]) -> Answer:
         """Return the answer of a route that takes no token. Raises NotSignedIn and Refused."""
         answer = self._client.request(*route, body)
-        self._compare_versions(answer.headers)
+        self._compare_versions(answer)
         if answer.status in (401, 403):
             refusal = build_refusal(answer)
             raise NotSignedIn(refusal.message, refusal.hint)
         if answer.status >= 300:
-            raise build_refusal(answer)
+            raise self._build_refusal(answer, route.path)
         return answer
 
     def read_token(self, answer: Answer) -> StoredToken:
         """Return the token of an answer. Raises Refused where there is none."""
         value = answer.parse()
-        if not isinstance(value, dict) or not isinstance(value.get("accessToken"), str):
-            raise Refused(answer.status, f"{self.settings.server} is no Muster.")
-        expires_at = time.time() + float(value.get("expiresIn") or 0)
-        return StoredToken(
-            Secret(value["accessToken"]), expires_at, str(value.get("username") or "")
-        )
+        if isinstance(value, dict) and isinstance(value.get("accessToken"), str):
+            token = Secret(value["accessToken"])
+            seconds = credentials.parse_seconds(value.get("expiresIn") or 0)
+            if token and _is_sendable(token) and seconds is not None:
+                return StoredToken(token, time.time() + seconds, str(value.get("username") or ""))
+        raise Refused(answer.status, f"{self.settings.server} is no Muster.", (), FOREIGN_HINT)
 
     def _request_signed(self, method: str, target: str, body: Any) -> Answer:
         answer = self._client.request(method, target, body, self._build_headers())
@@ -192,7 +219,9 @@ class Session:
             hint=FOREIGN_HINT,
         )
 
-    def _build_refusal(self, answer: Answer) -> Refused:
+    def _build_refusal(self, answer: Answer, target: str) -> Refused:
+        if 300 <= answer.status < 400:
+            return _build_redirect_refusal(answer, self.settings.server, target)
         refusal = build_refusal(answer)
         if answer.status == 401 and self.settings.token:
             # It comes before every other token, so a sign-in would change nothing.
@@ -211,10 +240,14 @@ class Session:
     def _get_token(self) -> Secret:
         settings = self.settings
         if settings.token:
-            return check_token(settings.token)
+            return _check_token(
+                settings.token,
+                "MUSTER_TOKEN",
+                "Copy it again, without what stands around it.",
+            )
         stored = credentials.find_token(settings.credentials_key)
         if stored is not None and not stored.is_expired:
-            return stored.token
+            return _check_token(stored.token, "What is stored as your token", SIGN_IN_HINT)
         if settings.client_id:
             return self._sign_in_program()
         if stored is not None:
@@ -235,26 +268,52 @@ class Session:
         credentials.store_token(settings.credentials_key, token)
         return token.token
 
-    def _compare_versions(self, headers: HTTPMessage) -> None:
+    def _compare_clocks(self, answer: Answer) -> None:
+        try:
+            moment = parsedate_to_datetime(answer.headers.get("Date") or "")
+            self._clock_offset = moment.timestamp() - time.time()
+        except (ValueError, OverflowError):
+            self._clock_offset = 0.0
+
+    def _compare_versions(self, answer: Answer) -> None:
         """Say once where the server knows other fields and routes than this client."""
-        if self._has_compared:
+        version = answer.headers.get(VERSION_HEADER) or ""
+        # A proxy's page has no version either, and says nothing of the server's.
+        if self._has_compared or not (version or answer.is_json):
             return
         self._has_compared = True
-        if note := compare_versions(headers.get(VERSION_HEADER) or ""):
+        if note := compare_versions(version):
             self._notify(note)
 
 
-def check_token(token: Secret) -> Secret:
+def _check_token(token: Secret, source: str, hint: str) -> Secret:
     """Return a token that can be sent. Raises NotSignedIn, without a character of it."""
-    text = token.reveal()
-    # Otherwise the error of the HTTP client repeats the header, and the token with it.
-    if not (text.isascii() and text.isprintable() and " " not in text):
+    if not _is_sendable(token):
         raise NotSignedIn(
-            "MUSTER_TOKEN is not a token: there are spaces, line ends or other characters in it "
+            f"{source} is not a token: there are spaces, line ends or other characters in it "
             "that no token has.",
-            "Copy it again, without what stands around it.",
+            hint,
         )
     return token
+
+
+def _is_sendable(token: Secret) -> bool:
+    """Tell whether a token can stand in a header."""
+    text = token.reveal()
+    # Otherwise the error of the HTTP client repeats the header, and the token with it.
+    return text.isascii() and text.isprintable() and " " not in text
+
+
+def _is_change(route: Route) -> bool:
+    """Tell whether a route changes something at the server."""
+    return route.method != "GET" and route not in _READING_ROUTES
+
+
+def _add_outcome(error: CliError, route: Route, *, is_known: bool) -> CliError:
+    """Return an error that also says where a change may have been done in spite of it."""
+    if _is_change(route) and not is_known:
+        error.hint = f"{error.hint}\n{UNKNOWN_OUTCOME}".lstrip()
+    return error
 
 
 def compare_versions(server: str) -> str:
@@ -299,19 +358,16 @@ def build_target(route: Route, query: Query | None, arguments: Mapping[str, str]
 def build_refusal(answer: Answer) -> Refused:
     """Return the error of an answer, in the server's own words where it has some."""
     hint = SIGN_IN_HINT if answer.status == 401 else ""
-    if 300 <= answer.status < 400:
-        return Refused(
-            answer.status,
-            f"The server sends requests on to {answer.headers.get('Location', 'nowhere')}.",
-            (),
-            "Use that address with `muster config set server ADDRESS`, if you trust it.",
-        )
     try:
         body = answer.parse()
     except Refused:
         body = None
     if not isinstance(body, dict) or not isinstance(body.get("message"), str):
-        if 401 < answer.status < 500:
+        if answer.status in TEMPORARY_STATUSES:
+            hint = "A proxy before Muster does not reach it: try again in a minute."
+        elif answer.status >= 500:
+            hint = "Try again; where it stays so, the server's log says why."
+        elif answer.status != 401:
             hint = FOREIGN_HINT
         return ForeignRefusal(
             answer.status, f"The server answered with status {answer.status}.", hint
@@ -324,6 +380,30 @@ def build_refusal(answer: Answer) -> Refused:
         for each in _list_dicts(body.get("complianceIssues"))
     ]
     return Refused(answer.status, body["message"], tuple(dict.fromkeys(details)), hint)
+
+
+def _build_redirect_refusal(answer: Answer, server: str, target: str) -> Refused:
+    """Return the error of an answer that sends a request elsewhere: no token goes there."""
+    location = urljoin(f"{server}{target}", answer.headers.get("Location") or "")
+    # A query may be a secret of a sign-in, and leads nowhere by itself.
+    address, path = location.partition("?")[0], target.partition("?")[0]
+    moved = address.removesuffix(path)
+    if moved in (address, server):
+        return Refused(
+            answer.status,
+            f"The server sends requests on to {address}, which is not Muster's REST: it may be "
+            "a page to sign in at, of a proxy before Muster.",
+            (),
+            "Look whether this is the address of Muster (`muster config list`), and ask its "
+            "administrator for one at which programs reach it.",
+        )
+    return Refused(
+        answer.status,
+        f"The server sends requests on to {moved}.",
+        (),
+        f"If you trust that address, sign in there: `muster login {shlex.quote(moved)}`; that of a "
+        "program is in MUSTER_SERVER.",
+    )
 
 
 def _list_dicts(value: Any) -> list[dict[str, Any]]:

@@ -1,7 +1,6 @@
 """Moments and durations, as REST and people write them."""
 
 import re
-import time
 from datetime import UTC, datetime, timedelta
 
 from muster_cli.errors import UsageProblem
@@ -65,9 +64,9 @@ def format_moment(text: str | None) -> str:
     return f"{match['second']}{match['zone']}" if match else text or ""
 
 
-def format_ago(seconds: int) -> str:
-    """Return the moment so many seconds ago, as REST writes it; none is before 1970."""
-    return format_second(max(0, int(time.time()) - seconds))
+def format_ago(seconds: int, now: float) -> str:
+    """Return the moment so many seconds before now, as REST writes it; none is before 1970."""
+    return format_second(max(0, int(now) - seconds))
 
 
 def compute_age(text: str | None, until: str | None = None) -> float | None:

@@ -313,7 +313,7 @@ def list_prunable(
     session: Session, seconds: int, phases: Iterable[str], project: str = ""
 ) -> list[Workload]:
     """Return the workloads that have ended so long ago, in these phases."""
-    wanted, before = sorted(set(phases)), moments.format_ago(seconds)
+    wanted, before = sorted(set(phases)), moments.format_ago(seconds, session.get_time())
     workloads: list[Workload] = []
     for phase in wanted:
         # What was stopped has no end of its own: it is as old as its phase.

@@ -22,7 +22,8 @@ def load_document(path: str) -> Any:
         else:
             with Path(path).open("rb") as file:
                 content = file.read(LARGEST_DOCUMENT + 1)
-        text = content.decode()
+        # Programs of Windows write a mark before the first character.
+        text = content.decode("utf-8-sig")
     except OSError as error:
         raise UsageProblem(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
@@ -33,7 +34,8 @@ def load_document(path: str) -> Any:
         if text.lstrip()[:1] in ("{", "["):
             return parse_json(text)
         # Imported by name where it is used: PyYAML takes as long as all the rest.
-        value = importlib.import_module("muster_cli.output.yaml_format").load_yaml(text)
+        yaml_format = importlib.import_module("muster_cli.output.yaml_format")
+        value = yaml_format.load_yaml(text, LARGEST_DOCUMENT)
         # YAML has values that are none of JSON, as an object within itself.
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:

@@ -17,6 +17,7 @@ from muster_cli.commands.invocation import (
 )
 from muster_cli.errors import NotFound, UsageProblem
 from muster_cli.output.terminal import RANK_COLOURS, Terminal, clean_log_line
+from muster_cli.session import Session
 
 
 @click.command()
@@ -54,7 +55,7 @@ def logs(
     )
     workload_id, attempt = str(workload_item["id"]), options["attempt"]
     attempt_text = "" if attempt is None else str(attempt)
-    since = _read_since(options["since"])
+    since = _read_since(session, options["since"])
 
     def choose(pods: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return actions.choose_pods(pods, ranks=options["ranks"], names=options["names"])
@@ -109,13 +110,13 @@ def logs(
     )
 
 
-def _read_since(text: str | None) -> str:
+def _read_since(session: Session, text: str | None) -> str:
     """Return a moment for REST: that long ago, or as it is given."""
     if not text:
         return ""
     if moments.parse_moment(text) is not None:
         return text
-    return moments.format_ago(moments.parse_duration(text))
+    return moments.format_ago(moments.parse_duration(text), session.get_time())
 
 
 def write_log_lines(

@@ -67,7 +67,9 @@ def api(
     answer = invocation.session.request(route, query=parameters, body=body)
     if not answer.content:
         return
-    if (answer.headers.get("Content-Type") or "").startswith("text/"):
+    kind = (answer.headers.get("Content-Type") or "").lower()
+    # REST has no pages: one is of a proxy, or of another server.
+    if kind.startswith("text/") and not kind.startswith("text/html"):
         text = answer.content.decode(errors="replace")
         if invocation.terminal.is_terminal:
             invocation.terminal.write_line(text.removesuffix("\n"))
