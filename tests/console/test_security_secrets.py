@@ -123,9 +123,9 @@ def _people(cast: Cast, log: SecretLog) -> None:
     log.made += [secret, personal_keys.rotate_secret(key)]
     factor = second_factor.generate_totp_secret()
     log.made += [factor]
-    code = totp.format_hotp_value(
-        totp.hotp_value(factor, next(iter(totp.yield_hotp_counters_from_time())))
-    )
+    # The code of now: that of before, which is good as well, may be over in a moment.
+    _, counter, _ = totp.yield_hotp_counters_from_time()
+    code = totp.format_hotp_value(totp.hotp_value(factor, counter))
     log.made += list(second_factor.set_up_factor(cast.vera, factor, code))
 
 
