@@ -14,7 +14,6 @@ import os
 import re
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -30,6 +29,7 @@ sys.path[0:1] = [str(BASE), str(BASE / "benchmarks")]
 from figures import Aim, Figures, describe_machine, load_average  # noqa: E402 - see above
 
 from tests.delivery_stage import DeliveryStage  # noqa: E402
+from tests.free_ports import pick_free_port  # noqa: E402
 
 STEP, LOAD = 0.05, 0.25
 PREPARED = 16
@@ -127,7 +127,7 @@ def run_workers(count: int, options: Sequence[str], folder: Path) -> Iterator[di
     if not count:
         yield base
         return
-    addresses = ",".join(f"127.0.0.1:{port}" for port in find_free_ports(count))
+    addresses = ",".join(f"127.0.0.1:{pick_free_port()}" for _ in range(count))
     base |= {
         "MUSTER_DELIVERY_WORKERS": addresses,
         "MUSTER_DELIVERY_UNITS": str(PREPARED * BATCH),
@@ -156,14 +156,6 @@ def run_workers(count: int, options: Sequence[str], folder: Path) -> Iterator[di
         for process in started:
             process.kill()
             process.wait()
-
-
-def find_free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def wait_until_ready(logs: Sequence[Path], workers: Sequence[subprocess.Popen[bytes]]) -> None:
